@@ -1,0 +1,23 @@
+//! What A2A says and what Taskbell decides about it.
+//!
+//! Everything here is pure: no sockets, no files, no clock, no random numbers. Time and
+//! jitter are arguments, so every rule is tested as a sentence.
+//!
+//! | noun | room |
+//! |---|---|
+//! | task, status, message, part, artifact | [`task`] |
+//! | state words of both dialects | [`state`] |
+//! | the two dialects on the wire | [`dialect`] |
+//! | JSON with limits, JSON-RPC envelopes | [`json`], [`jsonrpc`] |
+//! | event streams | [`sse`], [`stream`] |
+//! | what a peer's error means | [`fault`] |
+
+pub mod dialect;
+pub mod fault;
+pub mod ids;
+pub mod json;
+pub mod jsonrpc;
+pub mod sse;
+pub mod state;
+pub mod stream;
+pub mod task;
