@@ -187,7 +187,9 @@ fn join_text(parts: &[Part], separator: &str) -> String {
         .iter()
         .filter_map(|part| match &part.content {
             PartContent::Text(text) => Some(text.as_str()),
-            PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) | PartContent::Unknown(_) => None,
+            PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) | PartContent::Unknown(_) => {
+                None
+            }
         })
         .collect();
     texts.join(separator)
