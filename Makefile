@@ -1,0 +1,45 @@
+# Two commands matter: `make run` and `make test`. Both install what they need on Debian 12 with Rust and Node.
+
+# Outside of the clone, so that a fresh one finds the dependencies already built.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/taskbell/target
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-long fmt lint bench setup ui
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# A debug build: it is there in half the time of a release build, `make test` shares it, and a demo of one
+# task gives a faster program nothing to do.
+run: ## Follow a demo task through a cut connection, then serve until Ctrl-C
+	@scripts/setup run
+	@cargo build --locked --quiet -p taskbell
+	@scripts/run-demo
+
+test: ## Every check: Rust, the page, the real window
+	@scripts/setup test
+	@scripts/test
+
+test-long: ## The same with the long tests
+	@scripts/setup test
+	@TASKBELL_LONG=1 scripts/test
+
+fmt: ## Format Rust and the page
+	@scripts/setup run
+	cargo fmt --all
+	npm --prefix ui run --silent format
+
+lint: ui ## Formatting, clippy and types, with warnings as errors
+	@scripts/lint
+
+bench: ## Side-by-side measurements, release build
+	@scripts/setup test
+	cargo run --locked --release -p taskbell-benches
+
+setup: ## Install what running and testing need
+	@scripts/setup test
+
+# The window embeds what this builds.
+ui: ## Build the page
+	@scripts/setup run
+	npm --prefix ui run --silent build
