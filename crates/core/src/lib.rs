@@ -11,12 +11,17 @@
 //! | JSON with limits, JSON-RPC envelopes | [`json`], [`jsonrpc`] |
 //! | event streams | [`sse`], [`stream`] |
 //! | what a peer's error means | [`fault`] |
+//! | what arrives and what it changes | [`merge`], [`oddity`] |
+//! | when to read, attach and wait | [`follow`] |
 
 pub mod dialect;
 pub mod fault;
+pub mod follow;
 pub mod ids;
 pub mod json;
 pub mod jsonrpc;
+pub mod merge;
+pub mod oddity;
 pub mod sse;
 pub mod state;
 pub mod stream;

@@ -1,0 +1,1015 @@
+//! When to read, attach, wait and give up on one task. Pure: time and jitter are arguments.
+//!
+//! ```text
+//!            read ok                 stream open
+//! Reading ───────────> Attaching ───────────────> Live ──┐ silent 45 s: read, and
+//!    ^  │                  │ refused                │    │ unchanged → keep, window doubles
+//!    │  │ no stream here   v                        │    │ changed   → reattach
+//!    │  └──────────────> Polling <──────────────────┘ <──┘
+//!    │   next read, or     │  (any end without a terminal state is a cut)
+//!    │   time to reattach  │
+//!    └─────────────────────┘
+//! any ── cannot be reached ──> LinkDown ── the agent answers again ──> Reading
+//! any ── 401, no fresh token ──> SignIn ── new credential, or now and then ──> Reading
+//! any ── a terminal frame ──> Settling ── GetTask agrees ──> Ended
+//! any ── GetTask says twice that there is no such task ──> Ended(Lost | WrongIdentity)
+//! ```
+//!
+//! Any error on subscribe means "read the task", never "failed": servers refuse a subscription to a
+//! finished task with five different codes, and to a waiting one with "not found".
+
+use std::time::{Duration, Instant};
+
+use crate::fault::FaultKind;
+use crate::state::TaskState;
+
+/// The pace of everything. Defaults are the product's; tests shorten them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FollowTimes {
+    /// Without a byte for this long a stream is doubted and the task read. Doubles while the reads find
+    /// nothing new.
+    pub silence: Duration,
+    pub silence_max: Duration,
+    /// A stream that has not begun with a Task by then is followed by a read.
+    pub first_frame: Duration,
+    /// The first and longest wait before reattaching.
+    pub reattach_min: Duration,
+    pub reattach_max: Duration,
+    /// A stream that lived this long was a good one: the next wait is short again.
+    pub stable: Duration,
+    /// A read now and then, whatever the channel: nothing is believed to be alive by itself.
+    pub slow_read: Duration,
+    pub poll_min: Duration,
+    pub poll_max: Duration,
+    /// Longest wait between reads of a task that waits for somebody.
+    pub waiting_poll_max: Duration,
+    /// How often a task that needs a sign-in is tried again by itself.
+    pub sign_in_retry: Duration,
+    /// How long a task is left alone while its agent cannot be reached, should nobody say it is back.
+    pub link_down_max: Duration,
+}
+
+impl Default for FollowTimes {
+    fn default() -> Self {
+        Self {
+            silence: Duration::from_secs(45),
+            silence_max: Duration::from_secs(300),
+            first_frame: Duration::from_secs(2),
+            reattach_min: Duration::from_millis(500),
+            reattach_max: Duration::from_secs(60),
+            stable: Duration::from_secs(10),
+            slow_read: Duration::from_secs(300),
+            poll_min: Duration::from_secs(1),
+            poll_max: Duration::from_secs(30),
+            waiting_poll_max: Duration::from_secs(60),
+            sign_in_retry: Duration::from_secs(300),
+            link_down_max: Duration::from_secs(60),
+        }
+    }
+}
+
+/// What is known of the agent's streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reattach {
+    /// Subscribing is worth trying.
+    Works,
+    /// Not yet tried in 0.3: the Python SDK's subscribers damage the task they listen to, and are told
+    /// by a stream that does not begin with a Task.
+    Suspect,
+    /// The agent has no streams, or harms its tasks when asked for one: poll.
+    Never,
+}
+
+/// What to do now. The worker does it and reports with a `handle_*`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Read,
+    Subscribe,
+    CloseStream,
+}
+
+/// Why there is nothing more to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Terminal, as GetTask said.
+    Settled,
+    /// Terminal by its stream, and GetTask does not come round to it.
+    Unsettled,
+    /// The agent says twice that it has no such task.
+    Lost,
+    /// As lost or forbidden, after the agent's credential was changed.
+    WrongIdentity,
+}
+
+/// How a task is heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Stream,
+    Poll,
+    Reconnecting,
+    Ended,
+}
+
+/// What a read found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadNote {
+    pub state: TaskState,
+    /// The read brought something that no frame had.
+    pub changed: bool,
+}
+
+/// Why a read brought nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadFailure {
+    NotFound,
+    Forbidden,
+    Unauthorized,
+    /// No connection at all.
+    Unreachable,
+    /// 429 or 503 with the time to wait.
+    Later(Option<Duration>),
+    /// An answer that is none: HTML, broken JSON, 5xx.
+    Unusable,
+}
+
+/// Whether the agent's credential is another than the one the task was last seen with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    Same,
+    Changed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Phase {
+    Reading,
+    Attaching { asked: bool },
+    Live { since: Instant, last_byte: Instant, window: Duration, task_by: Option<Instant> },
+    Polling { pace: Duration, next_read: Instant, attach_at: Option<Instant> },
+    LinkDown { until: Instant },
+    SignIn { until: Instant },
+    Settling { next_read: Instant, tries: u32 },
+    Ended(Ending),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadSlot {
+    Idle,
+    Wanted,
+    /// Under way.
+    Asked,
+}
+
+/// Follows one task.
+#[derive(Debug, Clone)]
+pub struct FollowMachine {
+    times: FollowTimes,
+    phase: Phase,
+    read: ReadSlot,
+    /// The read under way was asked because the stream is silent.
+    doubting: bool,
+    close_wanted: bool,
+    reattach: Reattach,
+    state: TaskState,
+    /// Cuts and refusals in a row, for the wait before the next attempt.
+    failures: u32,
+    not_found: u32,
+    next_slow_read: Instant,
+    /// Subscribing in the present waiting state was refused or ended at once: poll until it moves.
+    deaf_while: Option<TaskState>,
+}
+
+const NOT_FOUND_AGAIN: Duration = Duration::from_secs(1);
+const SETTLE_TRIES: u32 = 5;
+
+impl FollowMachine {
+    /// Starts with a read.
+    pub fn new(times: FollowTimes, reattach: Reattach, state: TaskState, now: Instant) -> Self {
+        let next_slow_read = now + times.slow_read;
+        Self {
+            times,
+            phase: Phase::Reading,
+            read: ReadSlot::Wanted,
+            doubting: false,
+            close_wanted: false,
+            reattach,
+            state,
+            failures: 0,
+            not_found: 0,
+            next_slow_read,
+            deaf_while: None,
+        }
+    }
+
+    /// What to do now, one thing at a time; None: wait for an event or [`Self::poll_timeout`].
+    pub fn poll_action(&mut self, now: Instant) -> Option<Action> {
+        self.advance(now);
+        if std::mem::take(&mut self.close_wanted) {
+            return Some(Action::CloseStream);
+        }
+        if self.read == ReadSlot::Wanted && !matches!(self.phase, Phase::Ended(_)) {
+            self.read = ReadSlot::Asked;
+            return Some(Action::Read);
+        }
+        if let Phase::Attaching { asked } = &mut self.phase
+            && !*asked
+        {
+            *asked = true;
+            return Some(Action::Subscribe);
+        }
+        None
+    }
+
+    /// When [`Self::poll_action`] has to be asked again though nothing happened.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        match &self.phase {
+            Phase::Reading | Phase::Attaching { .. } | Phase::Ended(_) => None,
+            Phase::Live { last_byte, window, task_by, .. } => {
+                let silent_at = (self.read == ReadSlot::Idle).then(|| *last_byte + *window);
+                [silent_at, *task_by, Some(self.next_slow_read)].into_iter().flatten().min()
+            }
+            Phase::Polling { next_read, attach_at, .. } => {
+                Some(attach_at.map_or(*next_read, |at| at.min(*next_read)))
+            }
+            Phase::LinkDown { until } | Phase::SignIn { until } => Some(*until),
+            Phase::Settling { next_read, .. } => Some(*next_read),
+        }
+    }
+
+    pub fn mode(&self) -> Mode {
+        match &self.phase {
+            Phase::Live { .. } => Mode::Stream,
+            Phase::Polling { attach_at: None, .. } => Mode::Poll,
+            Phase::Reading if self.reattach == Reattach::Never => Mode::Poll,
+            Phase::Reading
+            | Phase::Attaching { .. }
+            | Phase::Polling { .. }
+            | Phase::LinkDown { .. }
+            | Phase::SignIn { .. }
+            | Phase::Settling { .. } => Mode::Reconnecting,
+            Phase::Ended(_) => Mode::Ended,
+        }
+    }
+
+    pub fn ending(&self) -> Option<Ending> {
+        match self.phase {
+            Phase::Ended(ending) => Some(ending),
+            _ => None,
+        }
+    }
+
+    pub fn needs_sign_in(&self) -> bool {
+        matches!(self.phase, Phase::SignIn { .. })
+    }
+
+    /// Attempts in a row that did not last.
+    pub fn attempt(&self) -> u32 {
+        self.failures
+    }
+
+    fn advance(&mut self, now: Instant) {
+        match &mut self.phase {
+            Phase::Live { task_by: Some(by), .. } if self.reattach == Reattach::Suspect && now >= *by => {
+                self.stop_listening(now);
+            }
+            Phase::Live { last_byte, window, task_by, .. } => {
+                if task_by.is_some_and(|by| now >= by) {
+                    *task_by = None;
+                    self.read = self.read.want();
+                }
+                if now >= *last_byte + *window && self.read == ReadSlot::Idle {
+                    self.doubting = true;
+                    self.read = ReadSlot::Wanted;
+                }
+                if now >= self.next_slow_read {
+                    self.next_slow_read = now + self.times.slow_read;
+                    self.read = self.read.want();
+                }
+            }
+            Phase::Polling { next_read, attach_at, pace } => {
+                if attach_at.is_some_and(|at| now >= at) {
+                    self.start_reading();
+                } else if now >= *next_read {
+                    *next_read = now + *pace;
+                    self.read = self.read.want();
+                }
+            }
+            Phase::LinkDown { until } | Phase::SignIn { until } if now >= *until => self.start_reading(),
+            Phase::Settling { next_read, .. } if now >= *next_read => {
+                *next_read = now + self.times.poll_max;
+                self.read = self.read.want();
+            }
+            Phase::Reading
+            | Phase::Attaching { .. }
+            | Phase::LinkDown { .. }
+            | Phase::SignIn { .. }
+            | Phase::Settling { .. }
+            | Phase::Ended(_) => {}
+        }
+    }
+
+    fn start_reading(&mut self) {
+        self.phase = Phase::Reading;
+        self.read = self.read.want();
+    }
+
+    /// GetTask answered. `note.state` is the state after merging.
+    pub fn handle_read(&mut self, note: ReadNote, now: Instant, jitter: f64) {
+        self.read = ReadSlot::Idle;
+        self.not_found = 0;
+        self.next_slow_read = now + self.times.slow_read;
+        let doubting = std::mem::take(&mut self.doubting);
+        self.see_state(note.state);
+        if note.state.is_terminal() {
+            self.end(Ending::Settled);
+            return;
+        }
+        match &mut self.phase {
+            Phase::Live { window, last_byte, .. } if doubting => {
+                if note.changed {
+                    // The stream kept silent about something: it is dead.
+                    self.close_wanted = true;
+                    self.reattach_later(now, jitter);
+                } else {
+                    *window = (*window * 2).min(self.times.silence_max);
+                    *last_byte = now;
+                }
+            }
+            Phase::Reading => self.attach_or_poll(now),
+            Phase::Polling { pace, next_read, .. } => {
+                let longest = if self.state.is_interrupted() {
+                    self.times.waiting_poll_max
+                } else {
+                    self.times.poll_max
+                };
+                *pace = if note.changed { self.times.poll_min } else { (*pace * 3 / 2).min(longest) };
+                *next_read = now + spread(*pace, jitter);
+            }
+            Phase::LinkDown { .. } | Phase::SignIn { .. } => {
+                // A read made by somebody else got through.
+                self.start_reading();
+            }
+            Phase::Live { .. } | Phase::Attaching { .. } | Phase::Settling { .. } | Phase::Ended(_) => {}
+        }
+    }
+
+    /// GetTask says a non-terminal state of a task whose stream told its end.
+    pub fn handle_unsettled_read(&mut self, now: Instant, jitter: f64) {
+        self.read = ReadSlot::Idle;
+        if let Phase::Settling { next_read, tries } = &mut self.phase {
+            *tries += 1;
+            if *tries >= SETTLE_TRIES {
+                self.end(Ending::Unsettled);
+            } else {
+                *next_read = now + spread(self.times.poll_min * 2u32.pow(*tries), jitter);
+            }
+        }
+    }
+
+    pub fn handle_read_failed(
+        &mut self,
+        failure: ReadFailure,
+        identity: Identity,
+        now: Instant,
+        jitter: f64,
+    ) {
+        self.read = ReadSlot::Idle;
+        self.doubting = false;
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        if failure != ReadFailure::NotFound {
+            self.not_found = 0;
+        }
+        // A stream that lives is better evidence than a read that fails: it is kept, and the read tried
+        // again after a while.
+        if let Phase::Live { last_byte, .. } = &mut self.phase {
+            *last_byte = now;
+            self.next_slow_read = now + self.times.poll_max;
+            return;
+        }
+        match failure {
+            ReadFailure::NotFound => {
+                self.not_found += 1;
+                if self.not_found >= 2 {
+                    self.end(match identity {
+                        Identity::Same => Ending::Lost,
+                        Identity::Changed => Ending::WrongIdentity,
+                    });
+                } else {
+                    self.wait_and_read(NOT_FOUND_AGAIN, now);
+                }
+            }
+            ReadFailure::Forbidden if identity == Identity::Changed => self.end(Ending::WrongIdentity),
+            ReadFailure::Forbidden | ReadFailure::Unauthorized => {
+                self.phase = Phase::SignIn { until: now + spread(self.times.sign_in_retry, jitter) };
+            }
+            ReadFailure::Unreachable => self.handle_link_down(now),
+            ReadFailure::Later(after) => {
+                let wait = self.next_wait(jitter).max(after.unwrap_or_default());
+                self.wait_and_read(wait, now);
+            }
+            ReadFailure::Unusable => {
+                let wait = self.next_wait(jitter);
+                self.wait_and_read(wait, now);
+            }
+        }
+    }
+
+    /// The subscription is open.
+    pub fn handle_attached(&mut self, now: Instant) {
+        let patience = match self.reattach {
+            // Every moment of listening may do harm, and the servers that do none answer at once.
+            Reattach::Suspect => self.times.first_frame / 2,
+            Reattach::Works | Reattach::Never => self.times.first_frame,
+        };
+        self.phase = Phase::Live {
+            since: now,
+            last_byte: now,
+            window: self.times.silence,
+            task_by: Some(now + patience),
+        };
+    }
+
+    /// Bytes arrived, comments included.
+    pub fn handle_bytes(&mut self, now: Instant) {
+        if let Phase::Live { last_byte, .. } = &mut self.phase {
+            *last_byte = now;
+        }
+    }
+
+    /// A frame was applied; `state` is the state after merging.
+    pub fn handle_frame(&mut self, frame: FrameNote, now: Instant) {
+        if let Phase::Live { task_by, .. } = &mut self.phase {
+            match (frame.kind, self.reattach) {
+                (FrameKind::Task, _) => {
+                    *task_by = None;
+                    if self.reattach == Reattach::Suspect {
+                        self.reattach = Reattach::Works;
+                    }
+                }
+                (FrameKind::Update, Reattach::Suspect) => self.stop_listening(now),
+                (FrameKind::Update, Reattach::Works | Reattach::Never) => {}
+            }
+        }
+        self.see_state(frame.state);
+        if frame.wants_read && !matches!(self.phase, Phase::Ended(_)) {
+            self.read = self.read.want();
+        }
+        if frame.state.is_terminal() && matches!(self.phase, Phase::Live { .. }) {
+            self.close_wanted = true;
+            self.phase = Phase::Settling { next_read: now, tries: 0 };
+        }
+    }
+
+    /// The agent begins reattached streams without a Task: never subscribe there again.
+    fn stop_listening(&mut self, now: Instant) {
+        self.reattach = Reattach::Never;
+        self.close_wanted = true;
+        self.poll_from(now);
+        self.read = self.read.want();
+    }
+
+    /// What has been learnt of the agent's streams: the worker notes it on the agent when it changes.
+    pub fn reattach(&self) -> Reattach {
+        self.reattach
+    }
+
+    /// The stream ended without a terminal state.
+    pub fn handle_cut(&mut self, now: Instant, jitter: f64) {
+        if let Phase::Live { since, .. } = &self.phase {
+            let lived = now.saturating_duration_since(*since);
+            if lived >= self.times.stable {
+                self.failures = 0;
+            } else if self.state.is_interrupted() {
+                // Most SDKs close the stream of a task that waits: asking again brings nothing.
+                self.deaf_while = Some(self.state);
+            }
+            self.reattach_later(now, jitter);
+        }
+    }
+
+    /// Subscribing was answered with an error.
+    pub fn handle_subscribe_refused(&mut self, kind: FaultKind, now: Instant, jitter: f64) {
+        if !matches!(self.phase, Phase::Attaching { .. } | Phase::Live { .. }) {
+            return;
+        }
+        match kind {
+            FaultKind::UnsupportedOperation | FaultKind::MethodNotFound | FaultKind::PushNotSupported => {
+                self.reattach = Reattach::Never;
+                self.poll_from(now);
+            }
+            _ => {
+                if self.state.is_interrupted() {
+                    self.deaf_while = Some(self.state);
+                }
+                self.reattach_later(now, jitter);
+            }
+        }
+    }
+
+    /// Subscribing did not get through at all.
+    pub fn handle_subscribe_failed(&mut self, failure: ReadFailure, now: Instant, jitter: f64) {
+        if !matches!(self.phase, Phase::Attaching { .. } | Phase::Live { .. }) {
+            return;
+        }
+        match failure {
+            ReadFailure::Unreachable => self.handle_link_down(now),
+            ReadFailure::Unauthorized | ReadFailure::Forbidden => {
+                self.phase = Phase::SignIn { until: now + spread(self.times.sign_in_retry, jitter) };
+            }
+            ReadFailure::Later(after) => {
+                self.reattach_later(now, jitter);
+                if let (Some(after), Phase::Polling { next_read, attach_at, .. }) = (after, &mut self.phase) {
+                    self.read = ReadSlot::Idle;
+                    *next_read = now + after;
+                    *attach_at = attach_at.map(|at| at.max(now + after));
+                }
+            }
+            ReadFailure::NotFound | ReadFailure::Unusable => self.reattach_later(now, jitter),
+        }
+    }
+
+    /// The agent cannot be reached; its link is watched once for all its tasks.
+    pub fn handle_link_down(&mut self, now: Instant) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.failures += 1;
+            self.read = ReadSlot::Idle;
+            self.phase = Phase::LinkDown { until: now + self.times.link_down_max };
+        }
+    }
+
+    /// The agent answers again. `after` spreads many tasks out.
+    pub fn handle_link_up(&mut self, after: Duration, now: Instant) {
+        if matches!(self.phase, Phase::LinkDown { .. }) {
+            self.failures = 0;
+            self.wait_and_read(after, now);
+        }
+    }
+
+    /// The machine slept, or the clock jumped: no stream is believed.
+    pub fn handle_wake(&mut self) {
+        match self.phase {
+            Phase::Ended(_) => {}
+            Phase::Live { .. } | Phase::Attaching { .. } => {
+                self.close_wanted = true;
+                self.start_reading();
+            }
+            Phase::Settling { .. } => self.read = self.read.want(),
+            Phase::Reading | Phase::Polling { .. } | Phase::LinkDown { .. } | Phase::SignIn { .. } => {
+                self.start_reading();
+            }
+        }
+    }
+
+    /// Somebody changed something we should look at: a reply was sent, a credential was set, a read made
+    /// elsewhere. `state` is the state as stored.
+    pub fn handle_rung(&mut self, state: TaskState, settled: bool) {
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        if state.is_terminal() && settled {
+            self.see_state(state);
+            if matches!(self.phase, Phase::Live { .. } | Phase::Attaching { .. }) {
+                self.close_wanted = true;
+            }
+            self.end(Ending::Settled);
+            return;
+        }
+        self.deaf_while = None;
+        match self.phase {
+            Phase::Polling { .. } | Phase::SignIn { .. } | Phase::LinkDown { .. } => self.start_reading(),
+            Phase::Live { .. }
+            | Phase::Reading
+            | Phase::Attaching { .. }
+            | Phase::Settling { .. }
+            | Phase::Ended(_) => {}
+        }
+    }
+
+    fn see_state(&mut self, state: TaskState) {
+        if state != self.state {
+            self.state = state;
+            self.deaf_while = None;
+        }
+    }
+
+    fn end(&mut self, ending: Ending) {
+        if matches!(self.phase, Phase::Live { .. } | Phase::Attaching { asked: true }) {
+            self.close_wanted = true;
+        }
+        self.phase = Phase::Ended(ending);
+    }
+
+    fn attach_or_poll(&mut self, now: Instant) {
+        if self.may_attach() {
+            self.phase = Phase::Attaching { asked: false };
+        } else {
+            self.poll_from(now);
+        }
+    }
+
+    fn may_attach(&self) -> bool {
+        self.reattach != Reattach::Never && self.deaf_while != Some(self.state)
+    }
+
+    fn poll_from(&mut self, now: Instant) {
+        let pace = self.times.poll_min;
+        self.phase = Phase::Polling { pace, next_read: now + pace, attach_at: None };
+    }
+
+    /// Reads at once, and attaches again after a wait that grows with every attempt that did not last.
+    fn reattach_later(&mut self, now: Instant, jitter: f64) {
+        let wait = self.next_wait(jitter);
+        self.phase = Phase::Polling {
+            pace: self.times.poll_min,
+            next_read: now + self.times.poll_min,
+            attach_at: self.may_attach().then_some(now + wait),
+        };
+        self.read = self.read.want();
+    }
+
+    fn wait_and_read(&mut self, wait: Duration, now: Instant) {
+        let attach_at = self.may_attach().then_some(now + wait);
+        self.phase = Phase::Polling { pace: self.times.poll_min, next_read: now + wait, attach_at };
+    }
+
+    fn next_wait(&mut self, jitter: f64) -> Duration {
+        let doubled = self.times.reattach_min * 2u32.pow(self.failures.min(16));
+        self.failures += 1;
+        spread(doubled.min(self.times.reattach_max), jitter)
+    }
+}
+
+/// What a frame was, as far as following goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FrameNote {
+    pub kind: FrameKind,
+    pub state: TaskState,
+    pub wants_read: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FrameKind {
+    Task,
+    Update,
+}
+
+impl ReadSlot {
+    fn want(self) -> Self {
+        match self {
+            Self::Idle | Self::Wanted => Self::Wanted,
+            Self::Asked => Self::Asked,
+        }
+    }
+}
+
+/// Between half of `wait` and all of it. `jitter` is 0 to 1.
+fn spread(wait: Duration, jitter: f64) -> Duration {
+    wait.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Duration = Duration::from_secs(1);
+
+    struct World {
+        machine: FollowMachine,
+        now: Instant,
+    }
+
+    impl World {
+        fn new(reattach: Reattach) -> Self {
+            let now = Instant::now();
+            Self {
+                machine: FollowMachine::new(FollowTimes::default(), reattach, TaskState::Working, now),
+                now,
+            }
+        }
+
+        fn live() -> Self {
+            let mut world = Self::new(Reattach::Works);
+            assert_eq!(world.act(), Some(Action::Read), "GetTask comes first");
+            world.read(TaskState::Working, false);
+            assert_eq!(world.act(), Some(Action::Subscribe), "then subscribe");
+            world.machine.handle_attached(world.now);
+            world.task_frame(TaskState::Working);
+            assert_eq!(world.act(), None);
+            world
+        }
+
+        fn act(&mut self) -> Option<Action> {
+            self.machine.poll_action(self.now)
+        }
+
+        fn read(&mut self, state: TaskState, changed: bool) {
+            self.machine.handle_read(ReadNote { state, changed }, self.now, 1.0);
+        }
+
+        fn task_frame(&mut self, state: TaskState) {
+            self.machine
+                .handle_frame(FrameNote { kind: FrameKind::Task, state, wants_read: false }, self.now);
+        }
+
+        fn cut(&mut self) {
+            self.machine.handle_cut(self.now, 1.0);
+        }
+
+        fn pass(&mut self, time: Duration) {
+            self.now += time;
+        }
+
+        /// Lets time pass until there is something to do.
+        fn next(&mut self) -> Option<Action> {
+            for _ in 0..100 {
+                if let Some(action) = self.act() {
+                    return Some(action);
+                }
+                self.now = self.now.max(self.machine.poll_timeout()?);
+            }
+            None
+        }
+    }
+
+    #[test]
+    fn a_cut_is_read_at_once_and_reattached_after_a_wait() {
+        let mut world = World::live();
+        world.cut();
+        assert_eq!(world.act(), Some(Action::Read));
+        assert_eq!(world.machine.mode(), Mode::Reconnecting);
+        world.read(TaskState::Working, false);
+        let cut_at = world.now;
+        assert_eq!(world.next(), Some(Action::Read), "once more, straight before attaching");
+        assert!(world.now - cut_at <= S);
+        world.read(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+    }
+
+    #[test]
+    fn a_stream_that_is_always_closed_is_asked_for_at_most_ten_times_in_the_first_minute() {
+        let mut world = World::new(Reattach::Works);
+        let start = world.now;
+        let mut attempts = 0;
+        while world.now - start < Duration::from_secs(60) {
+            match world.next() {
+                Some(Action::Read) => world.read(TaskState::Working, false),
+                Some(Action::Subscribe) => {
+                    attempts += 1;
+                    world.machine.handle_attached(world.now);
+                    world.task_frame(TaskState::Working);
+                    world.pass(Duration::from_millis(200));
+                    world.cut();
+                }
+                Some(Action::CloseStream) => {}
+                None => unreachable!("there is always a next step"),
+            }
+        }
+        assert!((5..=10).contains(&attempts), "{attempts} attempts");
+    }
+
+    #[test]
+    fn a_silent_stream_is_kept_while_reads_find_nothing_new_and_doubted_less_each_time() {
+        let mut world = World::live();
+        let mut last = world.now;
+        let mut waits = Vec::new();
+        for _ in 0..5 {
+            assert_eq!(world.next(), Some(Action::Read));
+            waits.push((world.now - last).as_secs());
+            last = world.now;
+            world.read(TaskState::Working, false);
+        }
+        assert_eq!(waits, [45, 90, 180, 300, 300]);
+        assert_eq!(world.machine.mode(), Mode::Stream, "not one reconnect");
+    }
+
+    #[test]
+    fn a_silent_stream_that_missed_something_is_replaced() {
+        let mut world = World::live();
+        assert_eq!(world.next(), Some(Action::Read));
+        world.read(TaskState::Working, true);
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.next(), Some(Action::Read));
+    }
+
+    #[test]
+    fn bytes_of_any_kind_keep_a_stream_alive() {
+        let mut world = World::live();
+        for _ in 0..60 {
+            world.pass(4 * S);
+            world.machine.handle_bytes(world.now);
+            assert_eq!(world.act(), None, "ten minutes of comments are no silence");
+        }
+    }
+
+    #[test]
+    fn a_stream_that_does_not_begin_with_a_task_is_followed_by_a_read() {
+        let mut world = World::new(Reattach::Works);
+        assert_eq!(world.act(), Some(Action::Read));
+        world.read(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+        world.machine.handle_attached(world.now);
+        assert_eq!(world.act(), None);
+        world.pass(2 * S);
+        assert_eq!(world.act(), Some(Action::Read), "what happened before the stream opened is found");
+    }
+
+    #[test]
+    fn a_terminal_frame_ends_following_only_once_a_read_agrees() {
+        let mut world = World::live();
+        world.machine.handle_frame(
+            FrameNote { kind: FrameKind::Update, state: TaskState::Completed, wants_read: true },
+            world.now,
+        );
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::Read));
+        assert_eq!(world.machine.ending(), None);
+        world.read(TaskState::Completed, true);
+        assert_eq!(world.machine.ending(), Some(Ending::Settled));
+        assert_eq!(world.act(), None);
+    }
+
+    #[test]
+    fn a_read_that_does_not_agree_with_a_terminal_frame_is_repeated_and_then_given_up() {
+        let mut world = World::live();
+        world.machine.handle_frame(
+            FrameNote { kind: FrameKind::Update, state: TaskState::Completed, wants_read: true },
+            world.now,
+        );
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        let mut reads = 0;
+        while world.next() == Some(Action::Read) {
+            reads += 1;
+            world.machine.handle_unsettled_read(world.now, 1.0);
+        }
+        assert_eq!((reads, world.machine.ending()), (5, Some(Ending::Unsettled)));
+    }
+
+    #[test]
+    fn any_refusal_means_read_the_task() {
+        for kind in
+            [FaultKind::TaskTerminal, FaultKind::TaskNotFound, FaultKind::InvalidParams, FaultKind::Internal]
+        {
+            let mut world = World::new(Reattach::Works);
+            world.act();
+            world.read(TaskState::Working, false);
+            assert_eq!(world.act(), Some(Action::Subscribe));
+            world.machine.handle_subscribe_refused(kind, world.now, 1.0);
+            assert_eq!(world.act(), Some(Action::Read), "{kind:?}");
+            world.read(TaskState::Completed, true);
+            assert_eq!(world.machine.ending(), Some(Ending::Settled));
+        }
+    }
+
+    #[test]
+    fn an_agent_without_streams_is_polled_slower_while_nothing_changes() {
+        let mut world = World::new(Reattach::Works);
+        world.act();
+        world.read(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+        world.machine.handle_subscribe_refused(FaultKind::UnsupportedOperation, world.now, 1.0);
+        assert_eq!(world.machine.mode(), Mode::Poll);
+        let start = world.now;
+        let mut reads = 0;
+        while world.now - start < Duration::from_secs(300) {
+            assert_eq!(world.next(), Some(Action::Read));
+            reads += 1;
+            world.read(TaskState::Working, false);
+        }
+        assert!((12..=25).contains(&reads), "{reads} reads in five minutes");
+    }
+
+    #[test]
+    fn a_waiting_task_whose_stream_is_closed_is_polled_and_attached_again_once_it_moves() {
+        let mut world = World::live();
+        world.machine.handle_frame(
+            FrameNote { kind: FrameKind::Update, state: TaskState::InputRequired, wants_read: false },
+            world.now,
+        );
+        world.cut();
+        assert_eq!(world.act(), Some(Action::Read));
+        world.read(TaskState::InputRequired, false);
+        for _ in 0..10 {
+            assert_eq!(world.next(), Some(Action::Read), "polled, not subscribed");
+            world.read(TaskState::InputRequired, false);
+        }
+        world.machine.handle_rung(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Read));
+        world.read(TaskState::Working, true);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+    }
+
+    #[test]
+    fn not_found_twice_is_lost_and_once_is_not() {
+        let mut world = World::new(Reattach::Works);
+        world.act();
+        world.machine.handle_read_failed(ReadFailure::NotFound, Identity::Same, world.now, 1.0);
+        assert_eq!(world.machine.ending(), None);
+        assert_eq!(world.next(), Some(Action::Read));
+        world.machine.handle_read_failed(ReadFailure::NotFound, Identity::Same, world.now, 1.0);
+        assert_eq!(world.machine.ending(), Some(Ending::Lost));
+    }
+
+    #[test]
+    fn not_found_after_a_new_credential_is_the_wrong_identity() {
+        let mut world = World::new(Reattach::Works);
+        for _ in 0..2 {
+            assert_eq!(world.next(), Some(Action::Read));
+            world.machine.handle_read_failed(ReadFailure::NotFound, Identity::Changed, world.now, 1.0);
+        }
+        assert_eq!(world.machine.ending(), Some(Ending::WrongIdentity));
+    }
+
+    #[test]
+    fn a_failing_read_does_not_close_a_stream_that_lives() {
+        let mut world = World::live();
+        assert_eq!(world.next(), Some(Action::Read));
+        world.machine.handle_read_failed(ReadFailure::Unusable, Identity::Same, world.now, 1.0);
+        assert_eq!(world.machine.mode(), Mode::Stream);
+    }
+
+    #[test]
+    fn while_the_agent_cannot_be_reached_nothing_is_tried() {
+        let mut world = World::live();
+        world.cut();
+        assert_eq!(world.act(), Some(Action::Read));
+        world.machine.handle_read_failed(ReadFailure::Unreachable, Identity::Same, world.now, 1.0);
+        world.pass(30 * S);
+        assert_eq!(world.act(), None);
+        world.machine.handle_link_up(Duration::from_millis(100), world.now);
+        assert_eq!(world.next(), Some(Action::Read));
+    }
+
+    #[test]
+    fn after_sleep_every_stream_is_closed_and_the_task_read_at_once() {
+        let mut world = World::live();
+        world.machine.handle_wake();
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::Read));
+        world.read(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+    }
+
+    #[test]
+    fn a_task_that_needs_a_sign_in_heals_when_the_credential_is_set() {
+        let mut world = World::live();
+        world.cut();
+        world.act();
+        world.machine.handle_read_failed(ReadFailure::Unauthorized, Identity::Same, world.now, 1.0);
+        assert!(world.machine.needs_sign_in());
+        assert_eq!(world.act(), None);
+        world.machine.handle_rung(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Read));
+    }
+
+    #[test]
+    fn retry_after_is_waited_for() {
+        let mut world = World::live();
+        world.cut();
+        world.act();
+        world.machine.handle_read_failed(ReadFailure::Later(Some(20 * S)), Identity::Same, world.now, 1.0);
+        let asked = world.now;
+        assert_eq!(world.next(), Some(Action::Read));
+        assert!(world.now - asked >= 20 * S);
+    }
+
+    fn suspect() -> World {
+        let mut world = World::new(Reattach::Suspect);
+        world.act();
+        world.read(TaskState::Working, false);
+        assert_eq!(world.act(), Some(Action::Subscribe));
+        world.machine.handle_attached(world.now);
+        world
+    }
+
+    fn is_polled_from_now_on(mut world: World) {
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        for _ in 0..3 {
+            assert_eq!(world.next(), Some(Action::Read));
+            world.read(TaskState::Working, true);
+        }
+        assert_eq!((world.machine.mode(), world.machine.reattach()), (Mode::Poll, Reattach::Never));
+    }
+
+    #[test]
+    fn a_suspect_agent_that_says_nothing_at_first_is_polled() {
+        let mut world = suspect();
+        world.pass(S);
+        is_polled_from_now_on(world);
+    }
+
+    #[test]
+    fn a_suspect_agent_that_begins_with_an_update_is_polled() {
+        let mut world = suspect();
+        let update = FrameNote { kind: FrameKind::Update, state: TaskState::Working, wants_read: false };
+        world.machine.handle_frame(update, world.now);
+        is_polled_from_now_on(world);
+    }
+
+    #[test]
+    fn a_suspect_agent_that_begins_with_a_task_is_trusted() {
+        let mut world = suspect();
+        world.task_frame(TaskState::Working);
+        assert_eq!(world.machine.reattach(), Reattach::Works);
+    }
+}
