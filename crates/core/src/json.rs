@@ -16,6 +16,8 @@ use serde_json::error::Category;
 use serde_json::map::Entry;
 use serde_json::{Map, Number, Value};
 
+use crate::text::one_line;
+
 /// How many arrays and objects may lie within each other. A bare number has depth 0, `[]` depth 1.
 pub const MAX_DEPTH: usize = 64;
 
@@ -146,16 +148,12 @@ impl<'de> Visitor<'de> for ValueSeed<'_> {
                     place.insert(value);
                 }
                 Entry::Occupied(place) => {
-                    return Err(self.refuse(JsonFault::RepeatedKey { key: shown_key(place.key()) }));
+                    return Err(self.refuse(JsonFault::RepeatedKey { key: one_line(place.key(), SHOWN_KEY) }));
                 }
             }
         }
         Ok(Value::Object(members))
     }
-}
-
-fn shown_key(key: &str) -> String {
-    key.chars().filter(|c| !c.is_control()).take(SHOWN_KEY).collect()
 }
 
 #[cfg(test)]
@@ -192,9 +190,9 @@ mod tests {
 
     #[test]
     fn a_repeated_key_is_shown_clean_and_short() {
-        let long = "k".repeat(1000);
-        let fault = parse_str(&format!("{{\"{long}\\u001b[2J\":1,\"{long}\\u001b[2J\":1}}")).unwrap_err();
-        assert_eq!(fault, JsonFault::RepeatedKey { key: "k".repeat(SHOWN_KEY) });
+        let long = format!("\\u001b[2J{}", "k".repeat(1000));
+        let fault = parse_str(&format!("{{\"{long}\":1,\"{long}\":1}}")).unwrap_err();
+        assert_eq!(fault, JsonFault::RepeatedKey { key: format!("{}…", "k".repeat(SHOWN_KEY - 1)) });
     }
 
     #[test]

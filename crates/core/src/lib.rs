@@ -7,13 +7,18 @@
 //! |---|---|
 //! | task, status, message, part, artifact | [`task`] |
 //! | state words of both dialects | [`state`] |
+//! | agent card, interfaces, addresses | [`agent`] |
 //! | the two dialects on the wire | [`dialect`] |
 //! | JSON with limits, JSON-RPC envelopes | [`json`], [`jsonrpc`] |
 //! | event streams | [`sse`], [`stream`] |
 //! | what a peer's error means | [`fault`] |
 //! | what arrives and what it changes | [`merge`], [`oddity`] |
 //! | when to read, attach and wait | [`follow`] |
+//! | when to try again | [`backoff`], [`retry_after`] |
+//! | peers' text as a clean line | [`text`] |
 
+pub mod agent;
+pub mod backoff;
 pub mod dialect;
 pub mod fault;
 pub mod follow;
@@ -22,7 +27,9 @@ pub mod json;
 pub mod jsonrpc;
 pub mod merge;
 pub mod oddity;
+pub mod retry_after;
 pub mod sse;
 pub mod state;
 pub mod stream;
 pub mod task;
+pub mod text;

@@ -6,6 +6,7 @@
 //! decided in [`probe`].
 
 pub mod call;
+pub mod probe;
 pub mod read;
 pub mod v03;
 pub mod v1;
