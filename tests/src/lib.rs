@@ -1,1 +1,40 @@
+//! The harness of the tests that drive Taskbell from outside.
+//!
+//! Everything here talks to the finished `taskbell` program as a user or an
+//! agent would: processes, sockets, HTTP, JSON on standard output. Nothing
+//! links the engine, so a test cannot pass because it knows an internal.
+//!
+//! It does not judge: assertions about the product live in `peers/` and
+//! `scenarios/`, and `harness/` proves that these tools do what they say.
 
+pub mod a2a;
+pub mod canary;
+pub mod cli;
+pub mod gateways;
+pub mod odd_servers;
+pub mod peers;
+pub mod ports;
+pub mod process;
+pub mod proxy;
+pub mod session;
+pub mod taskbell;
+pub mod wait;
+
+pub use cli::Output;
+pub use gateways::{following::GatewayA, push::GatewayB};
+pub use peers::{Peer, PeerKind};
+pub use proxy::{Cut, Fault, FaultProxy, When};
+pub use taskbell::Taskbell;
+pub use wait::{eventually, wait_until};
+
+/// Whether the long variants of the tests run (`TASKBELL_LONG=1`).
+///
+/// A test that is long asks this first and leaves with the line printed here,
+/// so that a short run shows what it did not do.
+pub fn long_run(test: &str) -> bool {
+    let long = std::env::var_os("TASKBELL_LONG").is_some_and(|value| value == "1");
+    if !long {
+        println!("skipped: {test} is long, set TASKBELL_LONG=1 to run it");
+    }
+    long
+}

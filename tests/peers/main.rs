@@ -1,0 +1,1 @@
+//! The finished program against real agents, each on an SDK that nobody here wrote.

@@ -1,0 +1,1 @@
+//! Stories of one user, driven from outside against the finished program.
