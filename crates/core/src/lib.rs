@@ -15,10 +15,12 @@
 //! | what arrives and what it changes | [`merge`], [`oddity`] |
 //! | when to read, attach and wait | [`follow`] |
 //! | when to try again | [`backoff`], [`retry_after`] |
+//! | credentials bound to an origin | [`credential`] |
 //! | peers' text as a clean line | [`text`] |
 
 pub mod agent;
 pub mod backoff;
+pub mod credential;
 pub mod dialect;
 pub mod fault;
 pub mod follow;
