@@ -301,8 +301,25 @@ pub(crate) fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 #[cfg(any(target_os = "linux", test))]
 fn network_file_system<'a>(mountinfo: &'a str, path: &Path) -> Option<&'a str> {
     const NETWORK: [&str; 20] = [
-        "nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "9p", "beegfs",
-        "fuse.sshfs", "fuse.rclone", "fuse.s3fs", "fuse.glusterfs", "fuse.davfs2", "davfs", "fuse.gvfsd-fuse",
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ncpfs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "9p",
+        "beegfs",
+        "fuse.sshfs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.glusterfs",
+        "fuse.davfs2",
+        "davfs",
+        "fuse.gvfsd-fuse",
         "fuse.smbnetfs",
     ];
     let mut nearest: Option<(usize, &str)> = None;
@@ -387,7 +404,10 @@ mod tests {
         assert_eq!((read.pid, read.gateway.as_deref(), read.inbox), (7, Some("http://127.0.0.1:7420"), None));
         assert_eq!(read.token.expose(), "canary-token");
         drop(held); // As a kill would: nothing is retracted.
-        assert!(dir.runtime().unwrap().is_none(), "a stale token must not be sent to whoever has the port now");
+        assert!(
+            dir.runtime().unwrap().is_none(),
+            "a stale token must not be sent to whoever has the port now"
+        );
         let held = dir.hold().unwrap();
         assert!(dir.runtime().unwrap().is_none(), "the next engine removes the stale file");
         held.publish(&runtime()).unwrap();

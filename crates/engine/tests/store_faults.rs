@@ -1,6 +1,8 @@
 //! The store against the faults it promises to survive: kills, held locks, full disks, damaged and newer
 //! files. Real files, real processes; a test that needs a child runs this program again.
 
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
+
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use taskbell_engine::store::{
-    DamageReason, OpenError, OpenReport, Remembered, Store, StoreError, WriteContext, changes, settings, wall_clock,
+    DamageReason, OpenError, OpenReport, Remembered, Store, StoreError, WriteContext, changes, settings,
+    wall_clock,
 };
 
 const FILE: &str = "taskbell.db";
@@ -49,6 +52,24 @@ fn as_child(test: &str) -> Option<PathBuf> {
     (std::env::var(CHILD).ok()? == test).then(|| PathBuf::from(std::env::var_os(FOLDER).unwrap()))
 }
 
+/// Occupies the writer with a command that ends when told; what is written meanwhile is one batch.
+async fn hold_writer(
+    store: &Store,
+) -> (std::sync::mpsc::Sender<()>, tokio::task::JoinHandle<Result<(), StoreError>>) {
+    let (release, released) = std::sync::mpsc::channel::<()>();
+    let (runs, running) = tokio::sync::oneshot::channel();
+    let store = store.clone();
+    let command = tokio::spawn(async move {
+        let hold = move |_: &mut WriteContext<'_>| {
+            runs.send(()).unwrap();
+            released.recv().map_err(|_| StoreError::Stopped)
+        };
+        store.write(hold).await
+    });
+    running.await.unwrap();
+    (release, command)
+}
+
 struct Killed(Child);
 
 impl Drop for Killed {
@@ -63,13 +84,7 @@ async fn commands_that_wait_together_share_a_commit() {
     let folder = tempfile::tempdir().unwrap();
     let (store, report) = open(folder.path());
     assert!(report.created && report.damage.is_none());
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let first = {
-        let store = store.clone();
-        tokio::spawn(async move {
-            store.write(move |_| held.recv().map_err(|_| StoreError::Stopped)).await
-        })
-    };
+    let (release, first) = hold_writer(&store).await;
     let others: Vec<_> = (0..200)
         .map(|n| {
             let store = store.clone();
@@ -104,8 +119,7 @@ async fn a_command_that_fails_harms_no_other_and_rings_no_bell() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = open(folder.path());
     let bell = store.doorbell();
-    let (release, held) = std::sync::mpsc::channel::<()>();
-    let blocker = store.write(move |_| held.recv().map_err(|_| StoreError::Stopped));
+    let (release, _) = hold_writer(&store).await;
     let good = store.write(|context| {
         settings::set(context, "good", "1")?;
         context.state.of::<Cache>().0.push("good".into());
@@ -125,7 +139,7 @@ async fn a_command_that_fails_harms_no_other_and_rings_no_bell() {
         wait_until(Duration::from_secs(5), || store.queued() == 3).await;
         release.send(()).unwrap();
     };
-    let (_, good, bad, looks, ()) = tokio::join!(biased; blocker, good, bad, looks, release);
+    let (good, bad, looks, ()) = tokio::join!(biased; good, bad, looks, release);
     assert_eq!(good.unwrap(), 1);
     assert_eq!(bad.unwrap_err(), StoreError::Missing { what: "reason".into() });
     assert!(looks.unwrap().is_empty(), "after a rollback no cache may be trusted");
@@ -222,7 +236,8 @@ async fn read_then_write_by_many_loses_no_update() {
             tokio::spawn(async move {
                 for _ in 0..100 {
                     let add = |context: &mut WriteContext<'_>| {
-                        let old = settings::get(context.tx, "sum")?.map_or(0, |text| text.parse::<u32>().unwrap());
+                        let old =
+                            settings::get(context.tx, "sum")?.map_or(0, |text| text.parse::<u32>().unwrap());
                         settings::set(context, "sum", &(old + 1).to_string())
                     };
                     store.write(add).await.unwrap();
@@ -288,7 +303,7 @@ async fn write_until_killed(folder: &Path) {
     }
 }
 
-/// Needs a file system of two megabytes, so it runs as a child in a mount namespace of its own.
+/// Needs a file system of three megabytes, so it runs as a child in a mount namespace of its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named_keeps_every_row_and_heals_when_freed() {
@@ -304,7 +319,7 @@ fn a_full_disk_is_named_keeps_every_row_and_heals_when_freed() {
     }
     let folder = tempfile::tempdir().unwrap();
     let me = std::env::current_exe().unwrap();
-    let script = r#"mount -t tmpfs -o size=2m tmpfs "$0" && exec "$@""#;
+    let script = r#"mount -t tmpfs -o size=3m tmpfs "$0" && exec "$@""#;
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", script])
         .arg(folder.path())
@@ -321,8 +336,9 @@ fn a_full_disk_is_named_keeps_every_row_and_heals_when_freed() {
 
 #[cfg(target_os = "linux")]
 async fn fill_the_disk(folder: &Path) {
+    // More than the log will hold, so that folding it into the database has room once this is gone.
     let ballast = folder.join("ballast");
-    std::fs::write(&ballast, vec![0; 700_000]).unwrap();
+    std::fs::write(&ballast, vec![0; 2_000_000]).unwrap();
     let (store, _) = open(folder);
     let mut stored = 0;
     let error = loop {
@@ -332,7 +348,7 @@ async fn fill_the_disk(folder: &Path) {
             Ok(()) => stored += 1,
             Err(error) => break error,
         }
-        assert!(stored < 200, "two megabytes must fill up");
+        assert!(stored < 200, "three megabytes must fill up");
     };
     assert_eq!(error, StoreError::Full);
     assert!(stored > 5);
@@ -347,6 +363,22 @@ async fn fill_the_disk(folder: &Path) {
     assert_eq!(report, OpenReport::default());
     assert_eq!(keys(&store).await.len(), stored + 1);
     println!("filled and freed");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nothing_is_acknowledged_while_the_folder_is_gone() {
+    let parent = tempfile::tempdir().unwrap();
+    let (here, away) = (parent.path().join("here"), parent.path().join("away"));
+    std::fs::create_dir(&here).unwrap();
+    let (store, _) = open(&here);
+    set(&store, "before").await.unwrap();
+    std::fs::rename(&here, &away).unwrap();
+    assert_eq!(set(&store, "nowhere").await.unwrap_err().code(), "store_read_only");
+    std::fs::rename(&away, &here).unwrap();
+    set(&store, "after").await.unwrap();
+    assert!(keys(&store).await.contains(&"after".to_owned()));
+    close(store).await;
 }
 
 #[tokio::test]
@@ -374,7 +406,11 @@ async fn a_newer_database_is_refused_and_left_byte_for_byte() {
 
     // As its own program left it when killed: the version is in the log only.
     let newer = Connection::open(&path).unwrap();
-    newer.execute_batch("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    newer
+        .execute_batch(
+            "PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE)",
+        )
+        .unwrap();
     newer.pragma_update(None, "user_version", 98).unwrap();
     let copy = tempfile::tempdir().unwrap();
     for suffix in ["", "-wal"] {
@@ -520,10 +556,16 @@ async fn every_file_is_for_its_user_only() {
     let (store, _) = open(folder.path());
     set(&store, "a").await.unwrap();
     let backup = store.back_up_if_due(wall_clock()()).await.unwrap().unwrap();
-    let mut files: Vec<_> = ["", "-wal", "-shm"].map(|suffix| folder.path().join(format!("{FILE}{suffix}"))).into();
+    let mut files: Vec<_> =
+        ["", "-wal", "-shm"].map(|suffix| folder.path().join(format!("{FILE}{suffix}"))).into();
     files.push(backup);
     for path in files {
-        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "{}", path.display());
+        assert_eq!(
+            std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{}",
+            path.display()
+        );
     }
     close(store).await;
 }
@@ -533,13 +575,16 @@ async fn the_settings_that_the_promises_rest_on_are_in_force() {
     let folder = tempfile::tempdir().unwrap();
     let (store, _) = open(folder.path());
     let number = |name: &'static str| {
-        store.write(move |context| Ok(context.tx.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))?))
+        store.write(move |context| {
+            Ok(context.tx.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0))?)
+        })
     };
     assert_eq!(number("synchronous").await.unwrap(), 2, "FULL");
     assert_eq!(number("foreign_keys").await.unwrap(), 1);
     assert_eq!(number("trusted_schema").await.unwrap(), 0);
     assert_eq!(number("secure_delete").await.unwrap(), 1);
-    let mode = store.read(|c| Ok(c.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?)).await;
+    let mode =
+        store.read(|c| Ok(c.query_row("PRAGMA journal_mode", [], |row| row.get::<_, String>(0))?)).await;
     assert_eq!(mode.unwrap(), "wal");
     let version = rusqlite::version_number();
     assert!(version >= 3_051_003, "older ones have a bug that damages the log: {version}");

@@ -128,6 +128,9 @@ mod tests {
         assert!(!is_due(folder.path(), now).unwrap());
         assert!(!is_due(folder.path(), now + day - 1000).unwrap());
         assert!(is_due(folder.path(), now + day).unwrap());
-        assert!(is_due(folder.path(), now - 10 * day).unwrap(), "a stamp from the future must not stop backups");
+        assert!(
+            is_due(folder.path(), now - 10 * day).unwrap(),
+            "a stamp from the future must not stop backups"
+        );
     }
 }

@@ -36,8 +36,7 @@ pub struct ChangeRow {
 pub fn record_change(context: &mut WriteContext<'_>, change: &NewChange<'_>) -> Result<u64, StoreError> {
     let sql = "INSERT INTO changes (at_ms, agent_id, task_ref, source, kind, body_json)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let values =
-        (context.now_ms, change.agent, change.task, change.source, change.kind, change.body_json);
+    let values = (context.now_ms, change.agent, change.task, change.source, change.kind, change.body_json);
     let seq = context.tx.prepare_cached(sql)?.insert(values)?.unsigned_abs();
     context.last_seq = context.last_seq.max(seq);
     Ok(seq)

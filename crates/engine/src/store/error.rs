@@ -66,7 +66,12 @@ impl StoreError {
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
-            Self::Busy | Self::Full | Self::ReadOnly { .. } | Self::Io { .. } | Self::Suspended { .. } | Self::Late
+            Self::Busy
+                | Self::Full
+                | Self::ReadOnly { .. }
+                | Self::Io { .. }
+                | Self::Suspended { .. }
+                | Self::Late
         )
     }
 
@@ -88,7 +93,9 @@ impl From<rusqlite::Error> for StoreError {
                     ffi::SQLITE_IOERR => Self::Io { code },
                     ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => Self::Damaged { code },
                     // Constraint texts name tables and columns, never values.
-                    _ => Self::Sqlite { code, message: message.clone().unwrap_or_else(|| failure.to_string()) },
+                    _ => {
+                        Self::Sqlite { code, message: message.clone().unwrap_or_else(|| failure.to_string()) }
+                    }
                 }
             }
             rusqlite::Error::FromSqlConversionFailure(_, _, reason) => {

@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn a_step_that_fails_half_way_leaves_the_version_before() {
         let mut connection = Connection::open_in_memory().unwrap();
-        let steps = ["CREATE TABLE a (x INTEGER) STRICT;", "CREATE TABLE b (x INTEGER) STRICT; CREATE TABLE a (y ANY);"];
+        let steps = [
+            "CREATE TABLE a (x INTEGER) STRICT;",
+            "CREATE TABLE b (x INTEGER) STRICT; CREATE TABLE a (y ANY);",
+        ];
         migrate_with(&mut connection, &steps).unwrap_err();
         assert_eq!(version(&connection).unwrap(), 1);
         let names: Vec<String> = schema(&connection).into_iter().map(|row| row.0).collect();

@@ -68,8 +68,10 @@ impl Store {
     /// Blocks: a check after an unclean stop takes about 1.5 ms a megabyte.
     pub fn open(folder: &Path, clock: WallClock) -> Result<(Self, OpenReport), OpenError> {
         let (connection, report) = open::open_for_writing(folder, clock())?;
-        let store_error =
-            |source| OpenError::Store { path: folder.join(open::FILE_NAME), source: StoreError::from(source) };
+        let store_error = |source| OpenError::Store {
+            path: folder.join(open::FILE_NAME),
+            source: StoreError::from(source),
+        };
         let last_seq = changes::last_seq(&connection).map_err(store_error)?;
         let (ring, doorbell) = watch::channel(last_seq);
         let (sender, messages) = mpsc::channel(QUEUE);
@@ -171,7 +173,11 @@ impl Store {
     pub async fn back_up_if_due(&self, now_ms: i64) -> Result<Option<PathBuf>, OpenError> {
         let folder = self.folder.clone();
         let copied = tokio::task::spawn_blocking(move || {
-            if backup::is_due(&folder, now_ms)? { backup::back_up(&folder, now_ms).map(Some) } else { Ok(None) }
+            if backup::is_due(&folder, now_ms)? {
+                backup::back_up(&folder, now_ms).map(Some)
+            } else {
+                Ok(None)
+            }
         });
         copied.await.unwrap_or_else(|_| {
             Err(OpenError::Store { path: self.folder.join(open::FILE_NAME), source: StoreError::Stopped })

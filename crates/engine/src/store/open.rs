@@ -123,7 +123,9 @@ pub(crate) fn open_for_writing(folder: &Path, now_ms: i64) -> Result<(Connection
                 return Ok((connection, report));
             }
             // The backup itself stays; only the copy goes.
-            Err(Refusal::Damaged(_)) | Err(Refusal::Other(OpenError::Newer { .. })) => remove_with_logs(&path)?,
+            Err(Refusal::Damaged(_)) | Err(Refusal::Other(OpenError::Newer { .. })) => {
+                remove_with_logs(&path)?
+            }
             Err(Refusal::Other(error)) => return Err(error),
         }
     }
@@ -197,12 +199,7 @@ enum Refusal {
     Other(OpenError),
 }
 
-fn try_open(
-    path: &Path,
-    folder: &Path,
-    now_ms: i64,
-    report: &mut OpenReport,
-) -> Result<Connection, Refusal> {
+fn try_open(path: &Path, folder: &Path, now_ms: i64, report: &mut OpenReport) -> Result<Connection, Refusal> {
     let refused = |error: StoreError| match error {
         StoreError::Damaged { code } => Refusal::Damaged(DamageReason::Refused { code }),
         other => Refusal::Other(OpenError::Store { path: path.to_owned(), source: other }),
@@ -266,7 +263,12 @@ fn configure(connection: &Connection) -> Result<(), StoreError> {
     connection.pragma_update(None, "temp_store", "memory")?;
     connection.pragma_update(None, "cache_size", -8192)?;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", CHECKPOINT_PAGES, |_| Ok(()))?;
-    connection.pragma_update_and_check(None, "journal_size_limit", 4 * 4096 * CHECKPOINT_PAGES, |_| Ok(()))?;
+    connection.pragma_update_and_check(
+        None,
+        "journal_size_limit",
+        4 * 4096 * CHECKPOINT_PAGES,
+        |_| Ok(()),
+    )?;
     connection.set_prepared_statement_cache_capacity(256);
     if let Some(path) = connection.path() {
         owner_only(Path::new(path));
@@ -292,8 +294,9 @@ fn owner_only(path: &Path) {
 }
 
 fn was_closed(connection: &Connection) -> Result<bool, StoreError> {
-    let clean: Option<String> =
-        connection.query_row("SELECT value FROM meta WHERE key = 'clean'", [], |row| row.get(0)).optional()?;
+    let clean: Option<String> = connection
+        .query_row("SELECT value FROM meta WHERE key = 'clean'", [], |row| row.get(0))
+        .optional()?;
     Ok(clean.as_deref() == Some(CLEAN))
 }
 

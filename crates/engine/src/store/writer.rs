@@ -9,12 +9,12 @@
 //! thread, and so every caller gets [`StoreError::Stopped`]: acknowledging is impossible from then on.
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ffi};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::error::StoreError;
@@ -197,6 +197,7 @@ impl Writer {
             return;
         }
         Running {
+            place: Place::of(&self.folder),
             writer: self,
             state: WriterState::default(),
             pending: VecDeque::new(),
@@ -210,8 +211,40 @@ impl Writer {
     }
 }
 
+/// The database file as it was opened. SQLite goes on writing into a file that was moved away or deleted;
+/// what is acknowledged then would be lost.
+struct Place {
+    path: PathBuf,
+    inode: Option<u64>,
+}
+
+impl Place {
+    fn of(folder: &Path) -> Self {
+        let path = folder.join(open::FILE_NAME);
+        let inode = inode(&path);
+        Self { path, inode }
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        match inode(&self.path) {
+            now if now.is_some() && now == self.inode => Ok(()),
+            _ => Err(StoreError::ReadOnly { code: ffi::SQLITE_READONLY_DBMOVED }),
+        }
+    }
+}
+
+/// Looks without opening: closing a descriptor of our own would drop SQLite's locks.
+fn inode(path: &Path) -> Option<u64> {
+    let meta = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    return Some(std::os::unix::fs::MetadataExt::ino(&meta));
+    #[cfg(not(unix))]
+    return meta.is_file().then_some(0);
+}
+
 struct Running {
     writer: Writer,
+    place: Place,
     state: WriterState,
     pending: VecDeque<Queued>,
     inbox: Vec<Message>,
@@ -311,7 +344,7 @@ impl Running {
         }
         let last_seq = context.last_seq;
         if failure.is_none() {
-            failure = execute(&self.writer.connection, "COMMIT").err();
+            failure = execute(&self.writer.connection, "COMMIT").and_then(|()| self.place.check()).err();
         }
         match failure {
             None => {
