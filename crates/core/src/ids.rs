@@ -92,7 +92,8 @@ impl fmt::Display for AgentName {
 
 /// A task, named as people and scripts name it: `AGENT/TASKID`.
 /// The agent's name holds no slash, so the first slash divides the two whatever the task id holds.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct TaskRef {
     pub agent: AgentName,
     pub task: TaskId,
@@ -116,6 +117,19 @@ impl std::str::FromStr for TaskRef {
             }
             _ => Err(TaskRefError::Shape { text: text.chars().take(80).collect() }),
         }
+    }
+}
+
+impl TryFrom<String> for TaskRef {
+    type Error = TaskRefError;
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<TaskRef> for String {
+    fn from(task: TaskRef) -> Self {
+        task.to_string()
     }
 }
 

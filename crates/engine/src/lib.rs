@@ -1,3 +1,4 @@
+//! What does IO: the store, the agents, the API. It does not know the window.
 //!
 //! Workers write rows and ring doorbells that carry no data; they do not call each other.
 //!
@@ -5,6 +6,8 @@
 //! |---|---|
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
+| the control API and its JSON | [`api`] |
 
+pub mod api;
 pub mod data_dir;
 pub mod store;

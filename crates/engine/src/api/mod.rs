@@ -1,0 +1,7 @@
+//! The control API: one axum router under `/api/v1/`, the same for the command line, the page and the window.
+//!
+//! | question | room |
+//! |---|---|
+//! | the JSON of requests and answers | [`views`] |
+
+pub mod views;

@@ -1,0 +1,38 @@
+//! The JSON of the control API: one set of types for the server, its client and the generated TypeScript.
+//!
+//! Members are camelCase, times are RFC 3339 in UTC with milliseconds, state words are the lowercase ones
+//! of A2A 0.3 and our own three. A member that may be absent is written as null. What agents send travels as
+//! A2A 1.0 JSON and is never interpreted here. No view holds a secret; the one type that carries secrets
+//! inwards is [`CredentialRequest`].
+
+mod agent;
+mod change;
+mod health;
+mod page;
+mod send;
+mod session;
+mod setting;
+mod task;
+mod time;
+
+pub use agent::{
+    AgentTestView, AgentView, CapabilitiesView, CredentialRequest, CredentialView, ImportOutcome, LinkView,
+    NewAgentRequest, OddityView, PinDialectRequest, SecretText,
+};
+pub use change::ChangeView;
+pub use health::{HealthItem, HealthState, HealthView};
+pub use page::{ErrorBody, ErrorView, Page};
+pub use send::{
+    FilePart, ReplyRequest, SendOutcome, SendRequestView, SentTask, UnknownOutcome, WatchRequest,
+};
+pub use session::{HelloView, PageLoginView, SessionRequest};
+pub use setting::{SettingRequest, SettingView};
+pub use task::{
+    ArchiveRequest, ArtifactView, ConfirmedView, FollowRequest, FollowWish, FollowingMode, FollowingView,
+    PinRequest, ReconcileItem, ReconcileRequest, ReconcileVerdict, ResolvedView, ShownState, TaskDetail,
+    TaskFilter, TaskSummary,
+};
+pub use time::UtcTime;
+
+#[cfg(test)]
+mod tests;
