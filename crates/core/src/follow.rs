@@ -561,28 +561,27 @@ impl FollowMachine {
         }
     }
 
-    /// Somebody changed something we should look at: a reply was sent, a credential was set, a read made
-    /// elsewhere. `state` is the state as stored.
+    /// The task was changed by somebody else: `state` is the state as stored.
     pub fn handle_rung(&mut self, state: TaskState, settled: bool) {
         if matches!(self.phase, Phase::Ended(_)) {
             return;
         }
         if state.is_terminal() && settled {
             self.see_state(state);
-            if matches!(self.phase, Phase::Live { .. } | Phase::Attaching { .. }) {
-                self.close_wanted = true;
-            }
             self.end(Ending::Settled);
-            return;
+        } else if state != self.state {
+            self.see_state(state);
+            self.handle_poked();
         }
+    }
+
+    /// Something was done that makes a difference at the agent: a reply, a new credential, a wish to look.
+    pub fn handle_poked(&mut self) {
         self.deaf_while = None;
         match self.phase {
             Phase::Polling { .. } | Phase::SignIn { .. } | Phase::LinkDown { .. } => self.start_reading(),
-            Phase::Live { .. }
-            | Phase::Reading
-            | Phase::Attaching { .. }
-            | Phase::Settling { .. }
-            | Phase::Ended(_) => {}
+            Phase::Live { .. } | Phase::Settling { .. } => self.read = self.read.want(),
+            Phase::Reading | Phase::Attaching { .. } | Phase::Ended(_) => {}
         }
     }
 
@@ -893,8 +892,8 @@ mod tests {
             assert_eq!(world.next(), Some(Action::Read), "polled, not subscribed");
             world.read(TaskState::InputRequired, false);
         }
-        world.machine.handle_rung(TaskState::Working, false);
-        assert_eq!(world.act(), Some(Action::Read));
+        world.machine.handle_poked();
+        assert_eq!(world.act(), Some(Action::Read), "a reply was sent");
         world.read(TaskState::Working, true);
         assert_eq!(world.act(), Some(Action::Subscribe));
     }
@@ -958,8 +957,16 @@ mod tests {
         world.machine.handle_read_failed(ReadFailure::Unauthorized, Identity::Same, world.now, 1.0);
         assert!(world.machine.needs_sign_in());
         assert_eq!(world.act(), None);
-        world.machine.handle_rung(TaskState::Working, false);
+        world.machine.handle_poked();
         assert_eq!(world.act(), Some(Action::Read));
+    }
+
+    #[test]
+    fn an_end_found_by_somebody_else_ends_following_and_closes_the_stream() {
+        let mut world = World::live();
+        world.machine.handle_rung(TaskState::Completed, true);
+        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.machine.ending(), Some(Ending::Settled));
     }
 
     #[test]

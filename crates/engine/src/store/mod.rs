@@ -8,7 +8,8 @@
 //! | commands, group commit, deadlines | [`writer`] |
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
-//! | the tables, one room a family | [`settings`], [`changes`], [`agents`] |
+//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`] |
+//! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
@@ -22,6 +23,9 @@ pub mod open;
 pub mod reader;
 pub mod settings;
 pub mod state;
+pub mod task_content;
+pub mod task_records;
+pub mod tasks;
 pub mod writer;
 
 use std::path::{Path, PathBuf};

@@ -55,7 +55,8 @@ CREATE TABLE tasks (
     attempt            INTEGER NOT NULL,
     confirmed_at_ms    INTEGER,
     confirmed_by       TEXT,
-    last_heard_ms      INTEGER,
+    trouble            TEXT,                     -- code of what keeps us from reading it
+    trouble_since_ms   INTEGER,
     credential_version INTEGER NOT NULL,
     source             TEXT NOT NULL,            -- send, watch, import, gateway
     created_at_ms      INTEGER NOT NULL,

@@ -1,0 +1,426 @@
+//! The one place where frames and reads change tasks: on the writer thread, in one transaction with the
+//! rows they touch and the changes that announce them.
+//!
+//! The merged record of each task that is being followed stays here between commands, so that an event
+//! costs a few inserts and no read. Nobody else holds one: whichever worker brings a frame or an answer,
+//! they meet in this order. Records beyond the budget are dropped and loaded again when needed.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+use taskbell_core::dialect::v1::{self, Extras};
+use taskbell_core::merge::{Order, Outcome, TaskChange, TaskRecord};
+use taskbell_core::oddity::Oddity;
+use taskbell_core::state::TaskState;
+use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
+
+use super::error::StoreError;
+use super::keys::{AgentKey, TaskKey};
+use super::state::Remembered;
+use super::task_content::{self, excerpt, object_json};
+use super::tasks::{Channel, TaskSource, announce};
+use super::writer::WriteContext;
+
+/// Bytes of text in kept records, roughly.
+const BUDGET: usize = 64 << 20;
+
+#[derive(Default)]
+struct Records {
+    kept: HashMap<TaskKey, Kept>,
+    weight: usize,
+    uses: u64,
+}
+
+struct Kept {
+    record: TaskRecord,
+    weight: usize,
+    used: u64,
+}
+
+impl Remembered for Records {
+    fn rolled_back(&mut self) {
+        self.kept.clear();
+        self.weight = 0;
+    }
+}
+
+impl Records {
+    fn take(&mut self, key: TaskKey) -> Option<TaskRecord> {
+        let kept = self.kept.remove(&key)?;
+        self.weight -= kept.weight;
+        Some(kept.record)
+    }
+
+    fn put(&mut self, key: TaskKey, record: TaskRecord) {
+        let weight = weigh(&record.task);
+        self.uses += 1;
+        self.weight += weight;
+        self.kept.insert(key, Kept { record, weight, used: self.uses });
+        if self.weight > BUDGET {
+            self.drop_oldest();
+        }
+    }
+
+    /// Down to three quarters, so that a full house does not evict at every use.
+    fn drop_oldest(&mut self) {
+        let mut by_use: Vec<(u64, TaskKey)> = self.kept.iter().map(|(key, kept)| (kept.used, *key)).collect();
+        by_use.sort_unstable();
+        for (_, key) in by_use {
+            if self.weight <= BUDGET / 4 * 3 {
+                return;
+            }
+            self.take(key);
+        }
+    }
+}
+
+/// A few hundred bytes for the shell, and the texts.
+fn weigh(task: &Task) -> usize {
+    let part = |part: &Part| match &part.content {
+        PartContent::Text(text) | PartContent::Raw(text) | PartContent::Url(text) => text.len() + 150,
+        PartContent::Data(_) | PartContent::Unknown(_) => 1_000,
+    };
+    let parts = |parts: &[Part]| parts.iter().map(part).sum::<usize>();
+    let artifacts: usize = task.artifacts.iter().map(|item| 200 + parts(&item.parts)).sum();
+    let history: usize = task.history.iter().map(|item| 300 + parts(&item.parts)).sum();
+    800 + artifacts + history
+}
+
+/// What a worker needs to know of what it brought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applied {
+    /// After merging.
+    pub state: TaskState,
+    pub settled: bool,
+    /// Something is different now.
+    pub changed: bool,
+    pub wants_read: bool,
+    /// A read that was overtaken by a later one.
+    pub stale: bool,
+    /// The answer said a non-terminal state of a task that has ended.
+    pub regressed: bool,
+}
+
+/// How a task is told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Adoption<'a> {
+    pub source: TaskSource,
+    pub channel: Channel,
+    /// The first line of what was asked, cleaned.
+    pub title: &'a str,
+    pub credential_version: i64,
+}
+
+/// Takes a task in, or an answer about one that is known already. Following is turned on, unless it has
+/// ended.
+pub fn adopt(
+    context: &mut WriteContext<'_>,
+    agent: AgentKey,
+    task: Task,
+    started: Order,
+    adoption: Adoption<'_>,
+) -> Result<(TaskKey, Applied), StoreError> {
+    if let Some(key) = super::tasks::find_by_id(context.tx, agent, &task.id)? {
+        let applied = apply_read(context, key, task, started, adoption.channel)?;
+        if !applied.state.is_terminal() {
+            super::tasks::set_following(context, key, super::tasks::Following::On)?;
+        }
+        return Ok((key, applied));
+    }
+    let record = TaskRecord::new(task, started);
+    let key = insert(context, agent, &record, adoption)?;
+    let applied = Applied {
+        state: record.state(),
+        settled: record.settled,
+        changed: true,
+        wants_read: false,
+        stale: false,
+        regressed: false,
+    };
+    context.state.of::<Records>().put(key, record);
+    Ok((key, applied))
+}
+
+fn insert(
+    context: &mut WriteContext<'_>,
+    agent: AgentKey,
+    record: &TaskRecord,
+    adoption: Adoption<'_>,
+) -> Result<TaskKey, StoreError> {
+    let task = &record.task;
+    let state = record.state();
+    let ended = record.settled;
+    let now = context.now_ms;
+    let sql = "INSERT INTO tasks (agent_id, task_id, context_id, title, state, raw_state, status_json,
+                   metadata_json, extra_json, settled, following, mode, mode_since_ms, attempt, confirmed_at_ms,
+                   confirmed_by, credential_version, source, created_at_ms, updated_at_ms, terminal_at_ms,
+                   waiting_since_ms)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 0, ?13, ?14, ?15, ?16, ?13, ?13,
+                   ?17, ?18)";
+    let id = context.tx.prepare_cached(sql)?.insert(rusqlite::params![
+        agent,
+        task.id.as_str(),
+        task.context_id.as_ref().map(|id| id.as_str()),
+        adoption.title,
+        state.word(),
+        task.status.raw_state,
+        v1::status(&task.status, Extras::Keep).to_string(),
+        object_json(&task.metadata),
+        object_json(&task.extra),
+        record.settled,
+        if ended { "ended" } else { "on" },
+        if ended { "ended" } else { "reconnecting" },
+        now,
+        adoption.channel.word(),
+        adoption.credential_version,
+        adoption.source.word(),
+        state.is_terminal().then_some(now),
+        state.is_interrupted().then_some(now),
+    ])?;
+    let key = TaskKey(id);
+    task_content::replace_artifacts(context, key, &task.artifacts, &record.incomplete)?;
+    task_content::extend_history(context, key, &task.history, 0)?;
+    let body = json!({ "created": true, "state": state.word(), "title": adoption.title,
+        "text": status_text(task) });
+    announce(context, key, adoption.channel.word(), "task", &body)?;
+    Ok(key)
+}
+
+/// Applies an answer to GetTask asked for at `started`. The caller has checked that it is about this task.
+pub fn apply_read(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    answer: Task,
+    started: Order,
+    channel: Channel,
+) -> Result<Applied, StoreError> {
+    let says = answer.status.state;
+    let mut record = take_or_load(context, key)?;
+    let outcome = record.apply_read(answer, started);
+    let regressed = outcome.oddities.iter().any(|oddity| matches!(oddity, Oddity::Regression { .. }));
+    if !outcome.stale {
+        store_outcome(context, key, &record, &outcome, channel)?;
+        clear_verdict(context, key, says)?;
+    }
+    let applied = applied(&record, &outcome, regressed);
+    context.state.of::<Records>().put(key, record);
+    Ok(applied)
+}
+
+/// Applies a stream's events in the order of their arrival.
+pub fn apply_events(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    events: Vec<(StreamEvent, Order)>,
+    channel: Channel,
+) -> Result<Applied, StoreError> {
+    let mut record = take_or_load(context, key)?;
+    let mut total = Outcome::default();
+    for (event, arrived) in events {
+        let is_message = matches!(event, StreamEvent::Message(_));
+        let outcome = record.apply_event(event, arrived);
+        store_outcome(context, key, &record, &outcome, channel)?;
+        if is_message && !outcome.changes.is_empty() {
+            announce_message(context, key, &record, channel)?;
+        }
+        total.changes.extend(outcome.changes);
+        total.wants_read |= outcome.wants_read;
+    }
+    let applied = applied(&record, &total, false);
+    context.state.of::<Records>().put(key, record);
+    Ok(applied)
+}
+
+/// Drops what is remembered of a task that is no more.
+pub(super) fn forget(context: &mut WriteContext<'_>, key: TaskKey) {
+    context.state.of::<Records>().take(key);
+}
+
+fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<TaskRecord, StoreError> {
+    if let Some(record) = context.state.of::<Records>().take(key) {
+        return Ok(record);
+    }
+    let (task, incomplete) = task_content::load(context.tx, key)?;
+    let settled = super::tasks::get(context.tx, key)?.settled;
+    Ok(TaskRecord::restored(task, settled, incomplete))
+}
+
+fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
+    Applied {
+        state: record.state(),
+        settled: record.settled,
+        changed: outcome.changes.iter().any(|change| !matches!(change, TaskChange::Details)),
+        wants_read: outcome.wants_read,
+        stale: outcome.stale,
+        regressed,
+    }
+}
+
+/// Writes what is different, and that we heard.
+fn store_outcome(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    record: &TaskRecord,
+    outcome: &Outcome,
+    channel: Channel,
+) -> Result<(), StoreError> {
+    let task = &record.task;
+    let mut row_changed = false;
+    let mut waits_anew = false;
+    for change in &outcome.changes {
+        match change {
+            TaskChange::Status { from, to } => {
+                row_changed = true;
+                waits_anew |= to.is_interrupted();
+                let mut body = json!({ "state": to.word(), "text": status_text(task) });
+                if from != to {
+                    body["from"] = json!(from.word());
+                }
+                if *to == TaskState::Unknown {
+                    body["rawState"] = json!(excerpt(&task.status.raw_state));
+                }
+                announce(context, key, channel.word(), "status", &body)?;
+            }
+            TaskChange::ArtifactReplaced { index } => {
+                let Some(artifact) = task.artifacts.get(*index) else { continue };
+                let incomplete = record.incomplete.contains(&artifact.artifact_id);
+                task_content::put_artifact(context, key, *index, artifact, incomplete)?;
+                announce_artifact(context, key, artifact, 0, channel)?;
+            }
+            TaskChange::ArtifactExtended { index, from_part } => {
+                let Some(artifact) = task.artifacts.get(*index) else { continue };
+                task_content::extend_artifact(context, key, artifact, *from_part)?;
+                announce_artifact(context, key, artifact, *from_part, channel)?;
+            }
+            TaskChange::ArtifactsReplaced => {
+                task_content::replace_artifacts(context, key, &task.artifacts, &record.incomplete)?;
+                for artifact in &task.artifacts {
+                    announce_artifact(context, key, artifact, 0, channel)?;
+                }
+            }
+            TaskChange::HistoryExtended { from } => {
+                task_content::extend_history(context, key, &task.history, *from)?;
+            }
+            TaskChange::HistoryReplaced => {
+                task_content::replace_history(context, key, &task.history)?;
+            }
+            TaskChange::Details => row_changed = true,
+            TaskChange::Settled => {
+                row_changed = true;
+                let body = json!({ "settled": true, "state": record.state().word() });
+                announce(context, key, channel.word(), "task", &body)?;
+            }
+        }
+    }
+    for oddity in &outcome.oddities {
+        let agent = agent_of(context, key)?;
+        super::agents::record_oddity(context, agent, oddity.kind(), &oddity.detail())?;
+    }
+    if row_changed {
+        update_row(context, key, record, channel, waits_anew)
+    } else {
+        let content_changed = !outcome.changes.is_empty();
+        let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL, trouble_since_ms = NULL,
+                       updated_at_ms = CASE WHEN ?4 THEN ?2 ELSE updated_at_ms END
+                   WHERE id = ?1";
+        let values = (key, context.now_ms, channel.word(), content_changed);
+        context.tx.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+}
+
+fn update_row(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    record: &TaskRecord,
+    channel: Channel,
+    waits_anew: bool,
+) -> Result<(), StoreError> {
+    let task = &record.task;
+    let state = record.state();
+    let sql = "UPDATE tasks SET context_id = ?2, state = ?3, raw_state = ?4, status_json = ?5, metadata_json = ?6,
+                   extra_json = ?7, settled = ?8, confirmed_at_ms = ?9, confirmed_by = ?10, updated_at_ms = ?9,
+                   terminal_at_ms = CASE WHEN ?11 THEN coalesce(terminal_at_ms, ?9) END,
+                   waiting_since_ms = CASE WHEN ?12 THEN ?9 WHEN ?13 THEN waiting_since_ms END,
+                   trouble = NULL, trouble_since_ms = NULL
+               WHERE id = ?1";
+    context.tx.prepare_cached(sql)?.execute(rusqlite::params![
+        key,
+        task.context_id.as_ref().map(|id| id.as_str()),
+        state.word(),
+        task.status.raw_state,
+        v1::status(&task.status, Extras::Keep).to_string(),
+        object_json(&task.metadata),
+        object_json(&task.extra),
+        record.settled,
+        context.now_ms,
+        channel.word(),
+        state.is_terminal(),
+        waits_anew,
+        state.is_interrupted(),
+    ])?;
+    Ok(())
+}
+
+/// An agent that shows the task again takes back that it was lost.
+fn clear_verdict(context: &mut WriteContext<'_>, key: TaskKey, state: TaskState) -> Result<(), StoreError> {
+    let sql = "UPDATE tasks SET verdict = NULL, terminal_at_ms = CASE WHEN ?2 THEN terminal_at_ms END
+               WHERE id = ?1 AND verdict IS NOT NULL";
+    let changed = context.tx.prepare_cached(sql)?.execute((key, state.is_terminal()))?;
+    if changed > 0 {
+        let body = json!({ "state": state.word(), "found": true });
+        announce(context, key, "poll", "status", &body)?;
+    }
+    Ok(())
+}
+
+fn agent_of(context: &WriteContext<'_>, key: TaskKey) -> Result<AgentKey, StoreError> {
+    let sql = "SELECT agent_id FROM tasks WHERE id = ?1";
+    Ok(context.tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?)
+}
+
+fn status_text(task: &Task) -> String {
+    task.status.message.as_ref().map(|message| excerpt(&message.text()).to_owned()).unwrap_or_default()
+}
+
+fn announce_artifact(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    artifact: &Artifact,
+    from_part: usize,
+    channel: Channel,
+) -> Result<(), StoreError> {
+    let new = artifact.parts.get(from_part..).unwrap_or_default();
+    let text: String = new
+        .iter()
+        .filter_map(|part| match &part.content {
+            PartContent::Text(text) => Some(text.as_str()),
+            PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) | PartContent::Unknown(_) => {
+                None
+            }
+        })
+        .collect();
+    let body = json!({
+        "artifactId": excerpt(artifact.artifact_id.as_str()),
+        "name": artifact.name.as_deref().map(excerpt),
+        "append": from_part > 0,
+        "parts": new.len(),
+        "text": excerpt(&text),
+    });
+    announce(context, key, channel.word(), "artifact", &body)
+}
+
+fn announce_message(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    record: &TaskRecord,
+    channel: Channel,
+) -> Result<(), StoreError> {
+    let Some(message) = record.task.history.last() else { return Ok(()) };
+    let role = match message.role {
+        taskbell_core::task::Role::User => "user",
+        taskbell_core::task::Role::Agent | taskbell_core::task::Role::Unspecified => "agent",
+    };
+    let body = json!({ "role": role, "text": excerpt(&message.text()) });
+    announce(context, key, channel.word(), "message", &body)
+}
