@@ -6,7 +6,7 @@
 //! |---|---|
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
-| the control API and its JSON | [`api`] |
+//! | the control API and its JSON | [`api`] |
 
 pub mod api;
 pub mod data_dir;
