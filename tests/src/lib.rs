@@ -27,6 +27,26 @@ pub use proxy::{Cut, Fault, FaultProxy, When};
 pub use taskbell::Taskbell;
 pub use wait::{eventually, wait_until};
 
+/// All artifact text of the lines that `follow` printed, in their order.
+pub fn artifact_text_of_lines(lines: &[serde_json::Value]) -> String {
+    fn collect(value: &serde_json::Value, text: &mut String) {
+        match value {
+            serde_json::Value::Object(members) => {
+                if let Some(found) = members.get("text").and_then(serde_json::Value::as_str) {
+                    text.push_str(found);
+                }
+                members.values().for_each(|member| collect(member, text));
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| collect(item, text)),
+            _ => {}
+        }
+    }
+    let mut text = String::new();
+    let artifacts = lines.iter().filter(|line| matches!(line["kind"].as_str(), Some("artifact" | "task")));
+    artifacts.for_each(|line| collect(line, &mut text));
+    text
+}
+
 /// Whether the long variants of the tests run (`TASKBELL_LONG=1`).
 ///
 /// A test that is long asks this first and leaves with the line printed here,
