@@ -4,10 +4,12 @@
 //!
 //! | noun | room |
 //! |---|---|
+//! | an agent, called | [`agent_client`] |
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
 //! | the control API and its JSON | [`api`] |
 
+pub mod agent_client;
 pub mod api;
 pub mod data_dir;
 pub mod store;
