@@ -8,8 +8,10 @@
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
 //! | the control API and its JSON | [`api`] |
+//! | calling a running engine | [`api_client`] |
 
 pub mod agent_client;
 pub mod api;
+pub mod api_client;
 pub mod data_dir;
 pub mod store;

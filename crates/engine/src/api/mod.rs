@@ -3,5 +3,7 @@
 //! | question | room |
 //! |---|---|
 //! | the JSON of requests and answers | [`views`] |
+//! | the engine's proof before it gets the token | [`proof`] |
 
+pub mod proof;
 pub mod views;
