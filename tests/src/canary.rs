@@ -14,6 +14,11 @@ impl Canary {
         Self(format!("canary-{name}-{}", uuid::Uuid::new_v4().simple()))
     }
 
+    /// A secret that somebody else made, to be looked for.
+    pub fn known(secret: &str) -> Self {
+        Self(secret.to_owned())
+    }
+
     /// The secret itself, to be planted.
     pub fn secret(&self) -> &str {
         &self.0

@@ -117,6 +117,13 @@ impl Session {
         answer.contains("boolean true")
     }
 
+    /// How many secrets the collection holds.
+    pub async fn items(&self) -> usize {
+        let property = ["string:org.freedesktop.Secret.Collection", "string:Items"];
+        let answer = self.call(COLLECTION, "org.freedesktop.DBus.Properties.Get", &property).await;
+        answer.matches("object path").count()
+    }
+
     /// SIGSTOP: the keyring is there and never answers.
     pub fn freeze_keyring(&self) {
         self.keyring.signal(Signal::STOP);

@@ -87,6 +87,16 @@ impl GatewayB {
         self.tunnel = tunnel;
     }
 
+    /// Accepts `token` as `owner`'s from now on.
+    pub fn accept(&self, token: &str, owner: &str) {
+        self.app.ledger.lock().tokens.insert(token.to_owned(), owner.to_owned());
+    }
+
+    /// Refuses `token` from now on.
+    pub fn expire(&self, token: &str) {
+        self.app.ledger.lock().tokens.remove(token);
+    }
+
     /// From now on reattaching to a finished task answers "not found".
     pub fn forget_finished_runs(&self) {
         self.app.forgets_finished_runs.store(true, Ordering::Relaxed);
