@@ -6,6 +6,7 @@
 //! |---|---|
 //! | an agent, called | [`agent_client`] |
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
+//! | secrets | [`keychain`] |
 //! | the database | [`store`] |
 //! | the control API and its JSON | [`api`] |
 //! | calling a running engine | [`api_client`] |
@@ -14,4 +15,5 @@ pub mod agent_client;
 pub mod api;
 pub mod api_client;
 pub mod data_dir;
+pub mod keychain;
 pub mod store;

@@ -365,6 +365,88 @@ async fn fill_the_disk(folder: &Path) {
     println!("filled and freed");
 }
 
+/// Failing flushes need `strace`, so the writing is done by a child under it.
+#[cfg(target_os = "linux")]
+fn with_failing_flushes(test: &str, when: &str) -> Option<String> {
+    let probe = Command::new("strace").args(["-o", "/dev/null", "true"]).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: strace is not installed or may not trace");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("strace")
+        .args(["-f", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"])
+        .args(["-e", &format!("inject=fsync,fdatasync:error=EIO:when={when}")])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture", "--test-threads=1"])
+        .env(CHILD, test)
+        .env(FOLDER, folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    Some(said)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn one_failed_flush_is_told_and_the_store_goes_on_after_a_check() {
+    const NAME: &str = "one_failed_flush_is_told_and_the_store_goes_on_after_a_check";
+    let Some(folder) = as_child(NAME) else {
+        if let Some(said) = with_failing_flushes(NAME, "30") {
+            assert!(said.contains("failed once and went on"), "{said}");
+        }
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, _) = open(&folder);
+        let (mut stored, mut failed) = (Vec::new(), Vec::new());
+        for n in 0..60 {
+            let key = format!("k{n:02}");
+            match set(&store, key.clone()).await {
+                Ok(()) => stored.push(key),
+                Err(error) => failed.push(error),
+            }
+        }
+        assert!(matches!(failed[..], [StoreError::Io { .. }]), "{failed:?}");
+        let kept = keys(&store).await;
+        assert!(stored.iter().all(|key| kept.contains(key)), "every acknowledged row is there");
+        close(store).await;
+        let (_, report) = open(&folder);
+        assert!(report.checked_after_unclean_stop.is_some(), "the next start looks again");
+        println!("failed once and went on");
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_failed_flush_ends_all_acknowledging() {
+    const NAME: &str = "a_second_failed_flush_ends_all_acknowledging";
+    let Some(folder) = as_child(NAME) else {
+        // Every fifteenth flush from the thirtieth on.
+        if let Some(said) = with_failing_flushes(NAME, "30+15") {
+            assert!(said.contains("suspended"), "{said}");
+        }
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let (store, _) = open(&folder);
+        let mut answers = Vec::new();
+        for n in 0..90 {
+            answers.push(set(&store, format!("k{n:02}")).await.err());
+        }
+        let io = answers.iter().flatten().filter(|error| matches!(error, StoreError::Io { .. })).count();
+        assert_eq!(io, 2, "{answers:?}");
+        assert!(matches!(answers.last().unwrap(), Some(StoreError::Suspended { .. })), "{answers:?}");
+        let refused =
+            answers.iter().position(|answer| matches!(answer, Some(StoreError::Suspended { .. }))).unwrap();
+        assert!(answers[refused..].iter().all(Option::is_some), "nothing is acknowledged after that");
+        println!("suspended");
+    });
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn nothing_is_acknowledged_while_the_folder_is_gone() {

@@ -211,7 +211,9 @@ async fn a_pruned_number_is_never_given_again_also_after_a_restart() {
     assert_eq!(prune(99_000).await.unwrap(), 1);
     assert_eq!(store.read(changes::first_seq).await.unwrap(), None);
     store.close(Duration::from_secs(10)).await.unwrap();
+    let install_id = store.install_id().to_owned();
     let (store, _) = Store::open(_folder.path(), Arc::new(|| 1)).unwrap();
+    assert_eq!(store.install_id(), install_id, "the keychain's items would be lost otherwise");
     assert_eq!(*store.doorbell().borrow(), 2);
     assert_eq!(record(&store, "3").await, 3);
 }

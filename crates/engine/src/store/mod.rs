@@ -52,6 +52,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(4);
 #[derive(Clone)]
 pub struct Store {
     folder: PathBuf,
+    install_id: String,
     messages: mpsc::Sender<Message>,
     readers: Arc<Readers>,
     doorbell: watch::Receiver<u64>,
@@ -77,6 +78,7 @@ impl Store {
             source: StoreError::from(source),
         };
         let last_seq = changes::last_seq(&connection).map_err(store_error)?;
+        let install_id = open::install_id(&connection).map_err(store_error)?;
         let (ring, doorbell) = watch::channel(last_seq);
         let (sender, messages) = mpsc::channel(QUEUE);
         let stats = Arc::new(Stats::default());
@@ -95,7 +97,8 @@ impl Store {
             .spawn(move || writer.run())
             .map_err(open::file_error("start a writer for", folder))?;
         let readers = Readers::new(folder.to_owned());
-        let store = Self { folder: folder.to_owned(), messages: sender, readers, doorbell, stats, suspect };
+        let folder = folder.to_owned();
+        let store = Self { folder, install_id, messages: sender, readers, doorbell, stats, suspect };
         Ok((store, report))
     }
 
@@ -156,6 +159,11 @@ impl Store {
     /// Rings after each commit that recorded changes; its value is the last sequence number.
     pub fn doorbell(&self) -> watch::Receiver<u64> {
         self.doorbell.clone()
+    }
+
+    /// A random name made with the database; the namespace of its items in the keychain.
+    pub fn install_id(&self) -> &str {
+        &self.install_id
     }
 
     /// Commands that wait in the queue.

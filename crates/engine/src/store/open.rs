@@ -170,6 +170,17 @@ pub(crate) fn mark_clean(connection: &Connection, clean: &'static str) -> rusqli
     Ok(())
 }
 
+/// A random name for this store, made once: keeps its items in the keychain apart from those of other folders.
+fn give_install_id(connection: &Connection) -> rusqlite::Result<()> {
+    let sql = "INSERT INTO meta (key, value) VALUES ('install_id', ?1) ON CONFLICT (key) DO NOTHING";
+    connection.execute(sql, [uuid::Uuid::new_v4().simple().to_string()])?;
+    Ok(())
+}
+
+pub(crate) fn install_id(connection: &Connection) -> rusqlite::Result<String> {
+    connection.query_row("SELECT value FROM meta WHERE key = 'install_id'", [], |row| row.get(0))
+}
+
 pub(crate) const CLEAN: &str = "1";
 pub(crate) const UNCLEAN: &str = "0";
 
@@ -234,6 +245,7 @@ fn try_open(path: &Path, folder: &Path, now_ms: i64, report: &mut OpenReport) ->
     }
     migrations::migrate(&mut connection).map_err(|error| refused(error.into()))?;
     mark_clean(&connection, UNCLEAN).map_err(|error| refused(error.into()))?;
+    give_install_id(&connection).map_err(|error| refused(error.into()))?;
     Ok(connection)
 }
 
