@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::dialect::errors::{ErrorAnswer, ErrorKind};
 use crate::fault::RemoteError;
+use crate::json::{self, JsonFault};
 
 /// Our requests carry numbers, so that a peer's string ids are never taken for ours.
 pub fn request(id: u64, method: &str, params: &Value) -> Value {
@@ -52,9 +54,116 @@ impl Response {
     }
 }
 
+/// A request as a server reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// A string, a whole number, or null where it was null or absent; echoed as it came.
+    pub id: Value,
+    pub method: String,
+    /// Null where absent.
+    pub params: Value,
+}
+
+/// Why a document is no request. The answer's id is null, except where the id could still be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RequestFault {
+    #[error(transparent)]
+    NotJson(#[from] JsonFault),
+    #[error("batches are not taken")]
+    Batch,
+    #[error("a request is an object with jsonrpc \"2.0\", a method and an id that is text or a whole number")]
+    Invalid { id: Value },
+}
+
+impl RequestFault {
+    /// What is answered, and under which id.
+    pub fn answer(&self) -> (Value, ErrorAnswer) {
+        match self {
+            Self::NotJson(_) => (Value::Null, ErrorAnswer::new(ErrorKind::ParseError, self.to_string())),
+            Self::Batch => (Value::Null, ErrorAnswer::new(ErrorKind::InvalidRequest, self.to_string())),
+            Self::Invalid { id } => {
+                (id.clone(), ErrorAnswer::new(ErrorKind::InvalidRequest, self.to_string()))
+            }
+        }
+    }
+}
+
+impl Request {
+    pub fn read(bytes: &[u8]) -> Result<Self, RequestFault> {
+        let mut map = match json::parse(bytes)? {
+            Value::Object(map) => map,
+            Value::Array(_) => return Err(RequestFault::Batch),
+            _ => return Err(RequestFault::Invalid { id: Value::Null }),
+        };
+        // A fraction, a flag, a list or an object cannot be echoed so that every client matches it.
+        let id = match map.remove("id").unwrap_or_default() {
+            Value::Number(number) if number.is_f64() => return Err(RequestFault::Invalid { id: Value::Null }),
+            id @ (Value::Null | Value::String(_) | Value::Number(_)) => id,
+            Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                return Err(RequestFault::Invalid { id: Value::Null });
+            }
+        };
+        let is_v2 = map.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+        match (is_v2, map.remove("method")) {
+            (true, Some(Value::String(method))) => {
+                Ok(Self { id, method, params: map.remove("params").unwrap_or_default() })
+            }
+            _ => Err(RequestFault::Invalid { id }),
+        }
+    }
+}
+
+/// A server's answer.
+pub fn result(id: &Value, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+/// A server's refusal; `error` as [`ErrorAnswer::json_rpc`] writes it.
+pub fn error(id: &Value, error: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_request_is_read_with_its_id_as_it_came() {
+        for id in [json!(7), json!("seven"), Value::Null, json!(-1), json!(u64::MAX)] {
+            let request = request_with(&id);
+            assert_eq!(Request::read(request.to_string().as_bytes()).unwrap().id, id);
+        }
+        let absent = Request::read(br#"{"jsonrpc":"2.0","method":"m"}"#).unwrap();
+        assert_eq!((absent.id, absent.params), (Value::Null, Value::Null));
+    }
+
+    #[test]
+    fn an_id_that_cannot_be_echoed_is_refused_under_null() {
+        for id in [json!(1.5), json!(true), json!([]), json!({"a":1})] {
+            let fault = Request::read(request_with(&id).to_string().as_bytes()).unwrap_err();
+            let (answered, answer) = fault.answer();
+            assert_eq!((answered, answer.kind), (Value::Null, ErrorKind::InvalidRequest), "{id}");
+        }
+    }
+
+    #[test]
+    fn faults_of_an_envelope_have_their_codes() {
+        for (text, kind, id) in [
+            ("{", ErrorKind::ParseError, Value::Null),
+            ("[]", ErrorKind::InvalidRequest, Value::Null),
+            ("7", ErrorKind::InvalidRequest, Value::Null),
+            (r#"{"id":1,"method":"m"}"#, ErrorKind::InvalidRequest, json!(1)),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, ErrorKind::InvalidRequest, json!(1)),
+            (r#"{"jsonrpc":"2.0","id":"x","method":5}"#, ErrorKind::InvalidRequest, json!("x")),
+        ] {
+            let (answered, answer) = Request::read(text.as_bytes()).unwrap_err().answer();
+            assert_eq!((answer.kind, answered), (kind, id), "{text}");
+        }
+    }
+
+    fn request_with(id: &Value) -> Value {
+        json!({"jsonrpc":"2.0","id":id,"method":"m","params":{}})
+    }
 
     #[test]
     fn neither_result_nor_error_is_null() {

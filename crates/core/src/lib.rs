@@ -17,6 +17,7 @@
 //! | when to try again | [`backoff`], [`retry_after`] |
 //! | credentials bound to an origin | [`credential`] |
 //! | peers' text as a clean line | [`text`] |
+//! | where a client wants to be called back | [`push_config`] |
 
 pub mod agent;
 pub mod backoff;
@@ -29,6 +30,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod merge;
 pub mod oddity;
+pub mod push_config;
 pub mod retry_after;
 pub mod sse;
 pub mod state;

@@ -2,12 +2,16 @@
 //!
 //! Read anything ([`read`]: tolerant, by shape, whatever dialect was agreed), write strictly
 //! ([`v03`], [`v1`]: only members that the version names, because 1.0 peers in Python, Java and
-//! Rust refuse unknown ones). [`call`] names the operations; which dialect a peer really speaks is
-//! decided in [`probe`].
+//! Rust refuse unknown ones). As a client, [`call`] names the operations; which dialect a peer really
+//! speaks is decided in [`probe`]. As a server, [`request`] and [`rest_route`] read what is asked, [`errors`] writes
+//! refusals.
 
 pub mod call;
+pub mod errors;
 pub mod probe;
 pub mod read;
+pub mod request;
+pub mod rest_route;
 pub mod v03;
 pub mod v1;
 

@@ -28,13 +28,13 @@ pub enum ReadFault {
 }
 
 /// Takes members out of an object under either spelling; what is left is the extra.
-struct Members {
+pub(crate) struct Members {
     what: &'static str,
     map: Map<String, Value>,
 }
 
 impl Members {
-    fn of(value: Value, what: &'static str) -> Result<Self, ReadFault> {
+    pub(crate) fn of(value: Value, what: &'static str) -> Result<Self, ReadFault> {
         match value {
             Value::Object(map) => Ok(Self { what, map }),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -44,7 +44,7 @@ impl Members {
     }
 
     /// The first of `names` that is present and not null.
-    fn take(&mut self, names: &[&str]) -> Option<Value> {
+    pub(crate) fn take(&mut self, names: &[&str]) -> Option<Value> {
         let mut found = None;
         for name in names {
             match self.map.remove(*name) {
@@ -56,7 +56,7 @@ impl Members {
         found
     }
 
-    fn text(&mut self, names: &[&'static str]) -> Result<Option<String>, ReadFault> {
+    pub(crate) fn text(&mut self, names: &[&'static str]) -> Result<Option<String>, ReadFault> {
         match self.take(names) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -66,14 +66,14 @@ impl Members {
         }
     }
 
-    fn required_text(&mut self, names: &[&'static str]) -> Result<String, ReadFault> {
+    pub(crate) fn required_text(&mut self, names: &[&'static str]) -> Result<String, ReadFault> {
         match self.text(names)? {
             Some(text) if !text.is_empty() => Ok(text),
             _ => Err(ReadFault::Missing { what: self.what, member: names[0] }),
         }
     }
 
-    fn flag(&mut self, names: &[&'static str]) -> Result<Option<bool>, ReadFault> {
+    pub(crate) fn flag(&mut self, names: &[&'static str]) -> Result<Option<bool>, ReadFault> {
         match self.take(names) {
             None => Ok(None),
             Some(Value::Bool(flag)) => Ok(Some(flag)),
@@ -89,7 +89,7 @@ impl Members {
         }
     }
 
-    fn texts(&mut self, names: &[&'static str]) -> Result<Vec<String>, ReadFault> {
+    pub(crate) fn texts(&mut self, names: &[&'static str]) -> Result<Vec<String>, ReadFault> {
         let what = self.what;
         self.list(names)?
             .into_iter()
@@ -108,17 +108,17 @@ impl Members {
         }
     }
 
-    fn context_id(&mut self) -> Result<Option<ContextId>, ReadFault> {
+    pub(crate) fn context_id(&mut self) -> Result<Option<ContextId>, ReadFault> {
         let text = self.text(&["contextId", "context_id"])?;
         Ok(text.filter(|text| !text.is_empty()).map(ContextId::new))
     }
 
-    fn task_id(&mut self) -> Result<Option<TaskId>, ReadFault> {
+    pub(crate) fn task_id(&mut self) -> Result<Option<TaskId>, ReadFault> {
         let text = self.text(&["taskId", "task_id"])?;
         Ok(text.filter(|text| !text.is_empty()).map(TaskId::new))
     }
 
-    fn metadata(&mut self) -> Result<Map<String, Value>, ReadFault> {
+    pub(crate) fn metadata(&mut self) -> Result<Map<String, Value>, ReadFault> {
         self.object(&["metadata"])
     }
 
