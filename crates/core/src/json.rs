@@ -65,6 +65,18 @@ pub fn parse_str(text: &str) -> Result<Value, JsonFault> {
     Ok(value)
 }
 
+/// Writes a value as one line that stays one line in an event stream. JSON itself keeps U+2028, U+2029
+/// and U+0085 as they are, and a Python SDK in the field breaks events at them, so they are escaped.
+pub fn write_line(value: &Value) -> String {
+    const BREAKS: [char; 3] = ['\u{2028}', '\u{2029}', '\u{85}'];
+    let text = value.to_string();
+    if !text.contains(BREAKS) {
+        return text;
+    }
+    // Outside of strings JSON holds ASCII only, so an escape is right wherever one of them stands.
+    text.replace(BREAKS[0], "\\u2028").replace(BREAKS[1], "\\u2029").replace(BREAKS[2], "\\u0085")
+}
+
 fn grammar_fault(error: &serde_json::Error) -> JsonFault {
     let (line, column) = (error.line(), error.column());
     match error.classify() {
@@ -204,6 +216,14 @@ mod tests {
         assert!(matches!(parse_str(r#"{"jsonrpc":"2.0","re"#), Err(JsonFault::Unfinished { .. })));
         assert!(matches!(parse_str(r#""\ud800""#), Err(JsonFault::Syntax { .. })), "a lone surrogate");
         assert!(matches!(parse_str("1e999"), Err(JsonFault::Syntax { .. })), "a number no f64 holds");
+    }
+
+    #[test]
+    fn what_is_written_holds_no_line_break_of_any_kind_and_reads_back_the_same() {
+        let value = serde_json::json!({"a\u{2029}":"x\u{2028}y\u{85}z\n\r\u{b}"});
+        let line = write_line(&value);
+        assert!(line.chars().all(|c| !c.is_control() && c != '\u{2028}' && c != '\u{2029}'), "{line}");
+        assert_eq!(parse_str(&line).unwrap(), value);
     }
 
     #[test]

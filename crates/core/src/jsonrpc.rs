@@ -97,7 +97,9 @@ impl Request {
         };
         // A fraction, a flag, a list or an object cannot be echoed so that every client matches it.
         let id = match map.remove("id").unwrap_or_default() {
-            Value::Number(number) if number.is_f64() => return Err(RequestFault::Invalid { id: Value::Null }),
+            Value::Number(number) if number.is_f64() => {
+                return Err(RequestFault::Invalid { id: Value::Null });
+            }
             id @ (Value::Null | Value::String(_) | Value::Number(_)) => id,
             Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
                 return Err(RequestFault::Invalid { id: Value::Null });

@@ -189,11 +189,9 @@ mod tests {
         let read = read(json!({"taskId":"t","id":"p","url":"https://h/x","token":"hush-token",
             "authentication":{"scheme":"Bearer","credentials":"hush-credential"}}));
         let task = TaskId::new("t");
-        for text in [
-            read.config.v1(&task).to_string(),
-            read.config.v03(&task).to_string(),
-            format!("{read:?}"),
-        ] {
+        for text in
+            [read.config.v1(&task).to_string(), read.config.v03(&task).to_string(), format!("{read:?}")]
+        {
             assert!(!text.contains("hush"), "{text}");
         }
     }

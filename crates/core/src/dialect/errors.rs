@@ -108,15 +108,14 @@ impl ErrorKind {
     /// `status` of the google.rpc.Status body.
     fn rpc_status(self) -> &'static str {
         match self {
-            Self::ParseError
-            | Self::InvalidRequest
-            | Self::InvalidParams
-            | Self::ContentTypeNotSupported => "INVALID_ARGUMENT",
+            Self::ParseError | Self::InvalidRequest | Self::InvalidParams | Self::ContentTypeNotSupported => {
+                "INVALID_ARGUMENT"
+            }
             Self::MethodNotFound | Self::TaskNotFound => "NOT_FOUND",
             Self::Internal | Self::InvalidAgentResponse => "INTERNAL",
-            Self::TaskNotCancelable
-            | Self::ExtendedCardNotConfigured
-            | Self::ExtensionSupportRequired => "FAILED_PRECONDITION",
+            Self::TaskNotCancelable | Self::ExtendedCardNotConfigured | Self::ExtensionSupportRequired => {
+                "FAILED_PRECONDITION"
+            }
             Self::PushNotSupported | Self::UnsupportedOperation | Self::VersionNotSupported => {
                 "UNIMPLEMENTED"
             }

@@ -281,7 +281,9 @@ fn list(members: &mut Members) -> Result<ListParams, RequestFault> {
         Some(Value::Number(word)) => match word.as_u64() {
             // 0 is the enum's default: no filter.
             Some(0) => None,
-            number => Some(known_state(TaskState::from_number(number.unwrap_or(u64::MAX)), &word.to_string())?),
+            number => {
+                Some(known_state(TaskState::from_number(number.unwrap_or(u64::MAX)), &word.to_string())?)
+            }
         },
         Some(Value::String(word)) if word.is_empty() || word == "TASK_STATE_UNSPECIFIED" => None,
         Some(Value::String(word)) => Some(known_state(TaskState::from_word(&word), &word)?),
@@ -353,8 +355,12 @@ mod tests {
     #[test]
     fn what_our_client_writes_is_read_in_both_dialects() {
         let message = Message::new(MessageId::new("m-1"), Role::User, vec![Part::text("hi")]);
-        let request =
-            SendRequest { message, mode: SendMode::NonBlocking, history_length: Some(5), metadata: Map::new() };
+        let request = SendRequest {
+            message,
+            mode: SendMode::NonBlocking,
+            history_length: Some(5),
+            metadata: Map::new(),
+        };
         for dialect in [Dialect::V03, Dialect::V1] {
             let (method, value) = Call::Send(request.clone()).json_rpc(dialect, None).unwrap();
             let Ok(Request::Send(send)) = read(method, value) else { panic!("a send in {dialect}") };
@@ -401,10 +407,9 @@ mod tests {
 
     #[test]
     fn id_names_the_task_in_0_3_and_the_config_in_1_0() {
-        let Ok(Request::DeletePushConfig { task_id, config_id }) = read(
-            "tasks/pushNotificationConfig/delete",
-            json!({"id":"t","pushNotificationConfigId":"p"}),
-        ) else {
+        let Ok(Request::DeletePushConfig { task_id, config_id }) =
+            read("tasks/pushNotificationConfig/delete", json!({"id":"t","pushNotificationConfigId":"p"}))
+        else {
             panic!("a delete")
         };
         assert_eq!((task_id.as_str(), config_id.as_str()), ("t", "p"));
@@ -441,7 +446,9 @@ mod tests {
     #[test]
     fn a_list_is_filtered_by_either_word_and_by_number() {
         for status in [json!("TASK_STATE_WORKING"), json!("working"), json!(2)] {
-            let Ok(Request::List(list)) = read("ListTasks", json!({"status":status})) else { panic!("a list") };
+            let Ok(Request::List(list)) = read("ListTasks", json!({"status":status})) else {
+                panic!("a list")
+            };
             assert_eq!(list.status, Some(TaskState::Working));
         }
         let Ok(Request::List(list)) = read("ListTasks", Value::Null) else { panic!("a list") };
