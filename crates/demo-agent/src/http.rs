@@ -242,7 +242,16 @@ pub fn not_allowed(allow: &'static str) -> Answer {
 pub fn events(site: &Site, carrier: Carrier, watch: Watch) -> Answer {
     let open = OpenStream::new(&site.world.counters);
     let body = EventBody::new(carrier, watch.first.as_ref(), watch.events, open);
-    let mut response = Response::new(AgentBody::Events(Box::new(body)));
+    as_event_stream(Response::new(AgentBody::Events(Box::new(body))))
+}
+
+/// An event stream that is one refusal, then over.
+pub fn error_event(refusal: &Value) -> Answer {
+    let text = format!("data: {}\n\n", write_line(refusal));
+    as_event_stream(Response::new(AgentBody::Whole(Some(text.into()))))
+}
+
+fn as_event_stream(mut response: Answer) -> Answer {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));

@@ -2,7 +2,7 @@
 //! answer is in the vocabulary of the method that was called.
 
 use hyper::body::Incoming;
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{ACCEPT, CONTENT_TYPE};
 use hyper::{Request as HttpRequest, StatusCode};
 use serde_json::{Map, Value, json};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
@@ -12,13 +12,16 @@ use taskbell_core::dialect::{Dialect, v1, v03};
 use taskbell_core::jsonrpc;
 use taskbell_core::task::{Message, StreamEvent, Task};
 
-use crate::http::{Answer, BodyFault, Site, contradiction, events, json_answer, plain, read_body, version};
+use crate::http::{
+    Answer, BodyFault, Site, contradiction, error_event, events, json_answer, plain, read_body, version,
+};
 use crate::stream::Carrier;
 use crate::world::{Page, Sent, Watch, Watching, terminal};
 
 pub async fn answer(site: &Site, user: usize, http: HttpRequest<Incoming>) -> Answer {
     let named = version(&http);
     let is_json = content_is_json(&http);
+    let takes_events = takes_events(&http);
     let body = match read_body(http.into_body()).await {
         Ok(body) => body,
         Err(BodyFault::TooLarge) => {
@@ -46,8 +49,22 @@ pub async fn answer(site: &Site, user: usize, http: HttpRequest<Incoming>) -> An
             json_answer(StatusCode::OK, "application/json", &jsonrpc::result(&rpc.id, &value))
         }
         Ok(Outcome::Stream(watch)) => events(site, Carrier::JsonRpc { dialect, id: rpc.id }, watch),
+        // The old clients show an error of a stream only where it comes as an event; the new ones, and
+        // 1.0 (§9.4.6), want it plain.
+        Err(error) if dialect == Dialect::V03 && takes_events && is_streaming(known) => {
+            error_event(&jsonrpc::error(&rpc.id, &error.json_rpc(dialect)))
+        }
         Err(error) => refuse(StatusCode::OK, &rpc.id, dialect, &error),
     }
+}
+
+fn is_streaming(known: Option<(Operation, Dialect)>) -> bool {
+    known.is_some_and(|(operation, _)| operation.is_streaming())
+}
+
+fn takes_events(http: &HttpRequest<Incoming>) -> bool {
+    let values = http.headers().get_all(ACCEPT).iter();
+    values.filter_map(|value| value.to_str().ok()).any(|text| text.contains("text/event-stream"))
 }
 
 fn content_is_json(http: &HttpRequest<Incoming>) -> bool {

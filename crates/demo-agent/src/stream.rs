@@ -310,3 +310,39 @@ impl Body for AgentBody {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counters;
+
+    async fn next(body: &mut AgentBody) -> Option<Result<Bytes, StreamCut>> {
+        let frame = std::future::poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await;
+        frame.map(|frame| frame.map(|frame| frame.into_data().unwrap_or_default()))
+    }
+
+    fn quiet_stream() -> (Listener, AgentBody) {
+        let (listener, subscription) = listen(Until::TaskEnd);
+        let open = OpenStream::new(&Arc::new(Counters::default()));
+        let body = EventBody::new(Carrier::Rest, None, Some(subscription), open);
+        (listener, AgentBody::Events(Box::new(body)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_says_every_fifteen_seconds_that_it_lives() {
+        let (_listener, mut body) = quiet_stream();
+        let started = tokio::time::Instant::now();
+        for beat in 1..=3 {
+            let octets = next(&mut body).await.unwrap().unwrap();
+            assert_eq!(octets, Bytes::from_static(b": keep-alive\n\n"));
+            assert_eq!(started.elapsed().as_secs(), KEEP_ALIVE.as_secs() * beat);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_whose_task_drops_it_without_an_end_breaks() {
+        let (listener, mut body) = quiet_stream();
+        drop(listener);
+        assert!(matches!(next(&mut body).await, Some(Err(StreamCut))));
+    }
+}

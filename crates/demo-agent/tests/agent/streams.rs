@@ -8,7 +8,7 @@ use taskbell_core::fault::FaultKind;
 use taskbell_core::state::TaskState;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{Client, Frame, LIMIT, Method, agent, wait_until};
+use crate::support::{Client, Frame, LIMIT, Method, Stream, agent, wait_until};
 
 const BOTH: [Dialect; 2] = [Dialect::V03, Dialect::V1];
 
@@ -96,6 +96,29 @@ async fn a_finished_task_is_reported_and_closed_in_0_3_and_refused_in_1_0() {
         assert_eq!(unknown.kind(), FaultKind::TaskNotFound);
     }
     assert_eq!(agent.counters().subscribes(), 4);
+}
+
+#[tokio::test]
+async fn a_refused_stream_is_an_event_to_old_clients_that_take_events() {
+    let agent = agent().await;
+    for (method, dialect, carrier) in [
+        ("tasks/resubscribe", Dialect::V03, "text/event-stream"),
+        ("SubscribeToTask", Dialect::V1, "application/json"),
+    ] {
+        let client = Client::of(&agent, dialect);
+        let request = taskbell_core::jsonrpc::request(7, method, &json!({"id": "nobody"}));
+        let answer = client
+            .http
+            .post(&client.url)
+            .header("content-type", "application/json")
+            .header("accept", "text/event-stream")
+            .body(request.to_string());
+        let answer = answer.send().await.unwrap();
+        assert_eq!(answer.headers()["content-type"], carrier);
+        if dialect == Dialect::V03 {
+            assert_eq!(Stream::new(answer, Some(dialect)).words().await, ["error -32001", "end"]);
+        }
+    }
 }
 
 #[tokio::test]
