@@ -10,6 +10,7 @@
 mod card;
 mod fault;
 mod http;
+mod names;
 mod quirks;
 mod stream;
 mod token;
@@ -50,7 +51,7 @@ pub use token::{CredentialSource, CredentialUnavailable, FixedCredential, TokenC
 
 use fault::Failure;
 use http::{Request, is_html, media_type, not_a2a, read_body};
-use token::{Attached, Credentials};
+use token::Credentials;
 
 const ACCEPT_JSON: &str = "application/json";
 const ACCEPT_REST: &str = "application/a2a+json, application/json";
@@ -187,10 +188,9 @@ impl AgentClient {
         let exchange = async {
             let (request, id) = self.request(call, ACCEPT_JSON)?;
             let client = self.0.caller.http.unary();
-            let (mut response, attached) = self.0.caller.send(client, &request).await?;
+            let mut response = self.0.caller.send(client, &request).await?;
             let body = read_body(&mut response, limits.body).await?;
             let value = self.read_answer(response.status(), response.headers(), body, id)?;
-            self.0.caller.credentials.accepted(&attached);
             read(value).map_err(|fault| Failure::unknown(CallFault::Malformed(fault)))
         };
         let limited = tokio::time::timeout(limits.unary, exchange).await;
@@ -228,19 +228,17 @@ impl AgentClient {
         let limits = http.limits();
         let place = http.lane().map_err(|fault| Failure::not_sent(CallFault::Setup(fault)))?;
         let head = tokio::time::timeout(limits.stream_open, self.0.caller.send(place.client(), request));
-        let (mut response, attached) = head.await.unwrap_or_else(|_| Err(timed_out()))?;
+        let mut response = head.await.unwrap_or_else(|_| Err(timed_out()))?;
         // The head decides: errors come as plain JSON from half of the SDKs, with any status.
         if media_type(response.headers()).as_deref() == Some("text/event-stream")
             && response.status().is_success()
         {
-            self.0.caller.credentials.accepted(&attached);
             return Ok(Subscription::live(response, Decoder::new(limits.sse), place, id));
         }
         let body = tokio::time::timeout(limits.unary, read_body(&mut response, limits.body));
         let body = body.await.unwrap_or_else(|_| Err(timed_out()))?;
         let (status, headers) = (response.status(), response.headers());
         self.read_answer(status, headers, body.clone(), id)?;
-        self.0.caller.credentials.accepted(&attached);
         // Read once already, so it is UTF-8.
         Ok(Subscription::snapshot(&String::from_utf8_lossy(&body), id))
     }
@@ -333,26 +331,26 @@ impl Caller {
 
     /// Sends with the credential of the URL's origin, once more after a 401 that a token command may cure:
     /// an agent that answers 401 has not acted.
-    async fn send(
-        &self,
-        client: &reqwest::Client,
-        request: &Request,
-    ) -> Result<(Response, Attached), Failure> {
+    async fn send(&self, client: &reqwest::Client, request: &Request) -> Result<Response, Failure> {
         self.check_scheme(&request.url)?;
         let limits = self.http.limits();
         let attached = self.credentials.attach(&request.url, limits).await?;
         let response = request.send(client, &attached.headers).await?;
         if response.status() != StatusCode::UNAUTHORIZED {
-            return checked_access(response).map(|response| (response, attached));
+            self.credentials.accepted(&attached);
+            return checked_access(response);
         }
         let renewed = self.credentials.renew(&attached, &request.url, limits).await;
-        match renewed.map_err(|failure| Failure::answered(failure.fault))? {
-            Some(fresh) => {
-                let response = request.send(client, &fresh.headers).await?;
-                checked_access(response).map(|response| (response, fresh))
-            }
-            None => checked_access(response).map(|response| (response, attached)),
+        let Some(fresh) = renewed.map_err(|failure| Failure::answered(failure.fault))? else {
+            return checked_access(response);
+        };
+        // The refusal's connection is not needed while the call is repeated.
+        drop(response);
+        let response = request.send(client, &fresh.headers).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            self.credentials.accepted(&fresh);
         }
+        checked_access(response)
     }
 
     fn check_scheme(&self, url: &Url) -> Result<(), Failure> {

@@ -291,7 +291,7 @@ impl Caller {
         limit: usize,
     ) -> Result<(StatusCode, HeaderMap, bytes::Bytes), Failure> {
         let exchange = async {
-            let (mut response, _) = self.send(self.http.unary(), request).await?;
+            let mut response = self.send(self.http.unary(), request).await?;
             let body = read_body(&mut response, limit).await?;
             Ok((response.status(), response.headers().clone(), body))
         };

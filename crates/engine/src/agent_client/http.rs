@@ -4,6 +4,7 @@
 //! decoded, nothing is sent twice. What an answer means is decided by the callers.
 
 use std::error::Error as StdError;
+use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +19,7 @@ use taskbell_core::text::one_line;
 use url::Url;
 
 use super::fault::{CallFault, Failure, TlsFault, Unreachable};
+use super::names::Names;
 
 /// HTTP/2 servers allow 100 streams a connection and more, and a request over the peer's number would
 /// wait without end. So event streams are spread over clients of this many, each with its own connection.
@@ -30,6 +32,9 @@ const STREAM_WINDOW: u32 = 128 * 1024;
 /// Peers' servers close idle connections after 5 s (uvicorn and Node alike). A request on a connection
 /// that is being closed has an unknown outcome, so ours are given up before.
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
+
+/// Never reached through a proxy.
+const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
 /// How long and how much a peer may take.
 #[derive(Debug, Clone)]
@@ -70,18 +75,25 @@ impl Default for Limits {
 }
 
 /// Settings of all connections to agents.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct HttpSettings {
     pub limits: Limits,
-    /// The one proxy for every agent; the environment's is never used.
+    /// The one proxy for every agent beyond this machine; the environment's is never used.
     pub proxy: Option<Url>,
+}
+
+impl fmt::Debug for HttpSettings {
+    /// Without the proxy, whose URL may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpSettings").field("limits", &self.limits).finish_non_exhaustive()
+    }
 }
 
 /// Why no connection could be prepared at all.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SetupError {
-    #[error("the system's trusted certificates cannot be used: {detail}")]
-    Trust { detail: String },
+    #[error("no safe TLS can be set up: {detail}")]
+    Tls { detail: String },
     #[error("the proxy setting is no proxy's URL")]
     Proxy,
     #[error("the HTTP client cannot be built: {detail}")]
@@ -89,25 +101,30 @@ pub enum SetupError {
 }
 
 /// The engine's connections to agents. Cheap to clone; one for the process.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Http(Arc<Inner>);
 
-#[derive(Debug)]
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Http").field(&self.0.settings).finish()
+    }
+}
+
 struct Inner {
     settings: HttpSettings,
+    trust_problem: Option<String>,
+    names: Arc<Names>,
     tls: rustls::ClientConfig,
     unary: reqwest::Client,
     lanes: Mutex<Vec<Arc<Lane>>>,
 }
 
-#[derive(Debug)]
 struct Lane {
     client: reqwest::Client,
     streams: AtomicUsize,
 }
 
 /// A stream's place on a lane, given back when dropped.
-#[derive(Debug)]
 pub(super) struct LanePlace(Arc<Lane>);
 
 impl LanePlace {
@@ -123,23 +140,39 @@ impl Drop for LanePlace {
 }
 
 impl Http {
+    /// Prepares connections with the system's trust.
+    ///
+    /// A machine without trusted certificates still reaches agents on itself: TLS then trusts nobody,
+    /// and [`trust_problem`](Self::trust_problem) says why.
     pub fn new(settings: HttpSettings) -> Result<Self, SetupError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_platform_verifier())
-            .map_err(|error| SetupError::Trust { detail: error.to_string() })?
-            .with_no_client_auth();
-        Self::with_tls(settings, tls)
+            .map_err(|error| SetupError::Tls { detail: error.to_string() })?;
+        let (tls, problem) = match tls.clone().with_platform_verifier() {
+            Ok(tls) => (tls, None),
+            Err(error) => {
+                (tls.with_root_certificates(rustls::RootCertStore::empty()), Some(error.to_string()))
+            }
+        };
+        Self::with_tls(settings, tls.with_no_client_auth(), problem)
     }
 
     pub(super) fn with_tls(
         settings: HttpSettings,
         mut tls: rustls::ClientConfig,
+        trust_problem: Option<String>,
     ) -> Result<Self, SetupError> {
         tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        let unary = client(&settings, &tls)?;
-        Ok(Self(Arc::new(Inner { settings, tls, unary, lanes: Mutex::default() })))
+        let names = Arc::new(Names::system());
+        let unary = client(&settings, &tls, &names)?;
+        let lanes = Mutex::default();
+        Ok(Self(Arc::new(Inner { settings, trust_problem, names, tls, unary, lanes })))
+    }
+
+    /// Why no certificate is trusted, where the system has none to trust.
+    pub fn trust_problem(&self) -> Option<&str> {
+        self.0.trust_problem.as_deref()
     }
 
     pub fn limits(&self) -> &Limits {
@@ -157,7 +190,7 @@ impl Http {
         let lane = match free {
             Some(lane) => lane.clone(),
             None => {
-                let client = client(&self.0.settings, &self.0.tls)?;
+                let client = client(&self.0.settings, &self.0.tls, &self.0.names)?;
                 let lane = Arc::new(Lane { client, streams: AtomicUsize::new(0) });
                 lanes.push(lane.clone());
                 lane
@@ -168,7 +201,11 @@ impl Http {
     }
 }
 
-fn client(settings: &HttpSettings, tls: &rustls::ClientConfig) -> Result<reqwest::Client, SetupError> {
+fn client(
+    settings: &HttpSettings,
+    tls: &rustls::ClientConfig,
+    names: &Arc<Names>,
+) -> Result<reqwest::Client, SetupError> {
     let mut headers = HeaderMap::new();
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     let lane_window = STREAM_WINDOW * u32::try_from(STREAMS_PER_LANE).unwrap_or(u32::MAX);
@@ -183,14 +220,19 @@ fn client(settings: &HttpSettings, tls: &rustls::ClientConfig) -> Result<reqwest
         .connect_timeout(settings.limits.connect)
         .pool_idle_timeout(IDLE_CONNECTION)
         .pool_max_idle_per_host(8)
+        .dns_resolver(names.clone())
+        // A peer that is gone without a word is noticed within a minute.
         .tcp_keepalive(Duration::from_secs(30))
+        .tcp_keepalive_interval(Duration::from_secs(10))
+        .tcp_keepalive_retries(3)
         .tcp_nodelay(true)
         .http2_initial_stream_window_size(STREAM_WINDOW)
         .http2_initial_connection_window_size(lane_window)
         .http2_keep_alive_interval(Duration::from_secs(20))
         .http2_keep_alive_timeout(Duration::from_secs(10));
     if let Some(proxy) = &settings.proxy {
-        builder = builder.proxy(reqwest::Proxy::all(proxy.clone()).map_err(|_| SetupError::Proxy)?);
+        let proxy = reqwest::Proxy::all(proxy.clone()).map_err(|_| SetupError::Proxy)?;
+        builder = builder.proxy(proxy.no_proxy(reqwest::NoProxy::from_string(THIS_MACHINE)));
     }
     builder.build().map_err(|error| SetupError::Client { detail: error.to_string() })
 }

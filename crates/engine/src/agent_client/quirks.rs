@@ -18,8 +18,6 @@ pub struct Quirks {
     pub streaming_refused: bool,
     /// ListTasks is not offered.
     pub list_refused: bool,
-    /// GetTask gave no history although one was asked for; what the stream brought is all there is.
-    pub history_withheld: bool,
     /// States were seen in the other dialect's words. Read all the same.
     pub mixed_vocabulary: bool,
 }

@@ -1,6 +1,7 @@
 //! Against agents that misbehave, down to the octet, on real loopback sockets.
 
 mod calls;
+mod discovery;
 mod raw;
 mod streams;
 mod tls;
@@ -40,6 +41,7 @@ fn short_limits() -> Limits {
     Limits {
         connect: Duration::from_millis(500),
         unary: Duration::from_secs(1),
+        look: Duration::from_secs(1),
         stream_open: Duration::from_secs(1),
         token_command: Duration::from_secs(5),
         ..Limits::default()

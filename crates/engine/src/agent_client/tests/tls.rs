@@ -41,7 +41,7 @@ impl Authority {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let http = Http::with_tls(HttpSettings::default(), config).unwrap();
+        let http = Http::with_tls(HttpSettings::default(), config, None).unwrap();
         AgentClient::new(http, endpoint(url), Arc::new(FixedCredential(None)))
     }
 }
@@ -179,4 +179,47 @@ async fn hundreds_of_streams_over_http_2_are_not_held_up_by_the_peers_limit() {
     assert_eq!(client.get_task(&task_id()).await.unwrap_err().code(), "upstream_not_a2a");
     drop(subscriptions);
     serving.abort();
+}
+
+#[tokio::test]
+async fn without_trusted_certificates_agents_on_this_machine_are_reached_all_the_same() {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth();
+    let http = Http::with_tls(HttpSettings::default(), config, Some("none found".into())).unwrap();
+    assert_eq!(http.trust_problem(), Some("none found"));
+    let near = super::raw::RawAgent::with_result(working()).await;
+    let none: Arc<dyn CredentialSource> = Arc::new(FixedCredential(None));
+    AgentClient::new(http.clone(), endpoint(&near.url), none.clone()).get_task(&task_id()).await.unwrap();
+    let authority = Authority::new();
+    let (url, serving) = tls_server(server_config(authority.sign("localhost", |_| {}), &[])).await;
+    let error = AgentClient::new(http, endpoint(&url), none).get_task(&task_id()).await.unwrap_err();
+    assert_eq!(error.code(), "tls_unknown_issuer");
+    serving.abort();
+}
+
+#[tokio::test]
+async fn a_proxy_is_used_only_where_a_setting_names_one_and_never_for_this_machine() {
+    let proxy = super::raw::RawAgent::with_result(working()).await;
+    let near = super::raw::RawAgent::with_result(working()).await;
+    let secret = proxy.url.replace("http://", "http://user:canary-pass@");
+    let settings = HttpSettings { proxy: Some(Url::parse(&secret).unwrap()), ..HttpSettings::default() };
+    assert!(!format!("{settings:?}").contains("canary"));
+    let http = Http::new(settings).unwrap();
+    let client = |url: &str| {
+        let endpoint = AgentEndpoint { plain_http: PlainHttp::Anywhere, ..endpoint(url) };
+        AgentClient::new(http.clone(), endpoint, bearer(url, "canary-token"))
+    };
+    client(&near.url).get_task(&task_id()).await.unwrap();
+    assert_eq!((near.count(), proxy.count()), (1, 0));
+    client("http://agent.invalid/a2a").get_task(&task_id()).await.unwrap();
+    assert_eq!(proxy.request(0).line, "POST http://agent.invalid/a2a HTTP/1.1");
+    assert_eq!(
+        proxy.request(0).header("authorization"),
+        None,
+        "plain http over a network gets no credential"
+    );
 }
