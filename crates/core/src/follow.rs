@@ -76,7 +76,9 @@ pub enum Reattach {
     /// Not yet tried in 0.3: the Python SDK's subscribers damage the task they listen to, and are told
     /// by a stream that does not begin with a Task.
     Suspect,
-    /// The agent has no streams, or harms its tasks when asked for one: poll.
+    /// The agent harms its tasks when asked for a stream: poll.
+    Harmful,
+    /// The agent has no streams: poll.
     Never,
 }
 
@@ -176,6 +178,8 @@ pub struct FollowMachine {
     next_slow_read: Instant,
     /// Subscribing in the present waiting state was refused or ended at once: poll until it moves.
     deaf_while: Option<TaskState>,
+    /// This task's stream broke our limits.
+    poll_only: bool,
 }
 
 const NOT_FOUND_AGAIN: Duration = Duration::from_secs(1);
@@ -197,6 +201,7 @@ impl FollowMachine {
             not_found: 0,
             next_slow_read,
             deaf_while: None,
+            poll_only: false,
         }
     }
 
@@ -239,7 +244,7 @@ impl FollowMachine {
         match &self.phase {
             Phase::Live { .. } => Mode::Stream,
             Phase::Polling { attach_at: None, .. } => Mode::Poll,
-            Phase::Reading if self.reattach == Reattach::Never => Mode::Poll,
+            Phase::Reading if !self.may_attach() => Mode::Poll,
             Phase::Reading
             | Phase::Attaching { .. }
             | Phase::Polling { .. }
@@ -259,6 +264,11 @@ impl FollowMachine {
 
     pub fn needs_sign_in(&self) -> bool {
         matches!(self.phase, Phase::SignIn { .. })
+    }
+
+    /// The task's state as far as this machine was told.
+    pub fn state(&self) -> TaskState {
+        self.state
     }
 
     /// Attempts in a row that did not last.
@@ -420,7 +430,7 @@ impl FollowMachine {
         let patience = match self.reattach {
             // Every moment of listening may do harm, and the servers that do none answer at once.
             Reattach::Suspect => self.times.first_frame / 2,
-            Reattach::Works | Reattach::Never => self.times.first_frame,
+            Reattach::Works | Reattach::Harmful | Reattach::Never => self.times.first_frame,
         };
         self.phase = Phase::Live {
             since: now,
@@ -448,7 +458,7 @@ impl FollowMachine {
                     }
                 }
                 (FrameKind::Update, Reattach::Suspect) => self.stop_listening(now),
-                (FrameKind::Update, Reattach::Works | Reattach::Never) => {}
+                (FrameKind::Update, Reattach::Works | Reattach::Harmful | Reattach::Never) => {}
             }
         }
         self.see_state(frame.state);
@@ -463,7 +473,7 @@ impl FollowMachine {
 
     /// The agent begins reattached streams without a Task: never subscribe there again.
     fn stop_listening(&mut self, now: Instant) {
-        self.reattach = Reattach::Never;
+        self.reattach = Reattach::Harmful;
         self.close_wanted = true;
         self.poll_from(now);
         self.read = self.read.want();
@@ -485,6 +495,15 @@ impl FollowMachine {
                 self.deaf_while = Some(self.state);
             }
             self.reattach_later(now, jitter);
+        }
+    }
+
+    /// A line or event was over the limit: this task's stream is not listened to again.
+    pub fn handle_over_limit(&mut self, now: Instant) {
+        if !matches!(self.phase, Phase::Ended(_)) {
+            self.poll_only = true;
+            self.poll_from(now);
+            self.read = self.read.want();
         }
     }
 
@@ -608,7 +627,9 @@ impl FollowMachine {
     }
 
     fn may_attach(&self) -> bool {
-        self.reattach != Reattach::Never && self.deaf_while != Some(self.state)
+        !self.poll_only
+            && matches!(self.reattach, Reattach::Works | Reattach::Suspect)
+            && self.deaf_while != Some(self.state)
     }
 
     fn poll_from(&mut self, now: Instant) {
@@ -995,7 +1016,7 @@ mod tests {
             assert_eq!(world.next(), Some(Action::Read));
             world.read(TaskState::Working, true);
         }
-        assert_eq!((world.machine.mode(), world.machine.reattach()), (Mode::Poll, Reattach::Never));
+        assert_eq!((world.machine.mode(), world.machine.reattach()), (Mode::Poll, Reattach::Harmful));
     }
 
     #[test]

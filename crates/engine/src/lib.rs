@@ -4,16 +4,34 @@
 //!
 //! | noun | room |
 //! |---|---|
+//! | everything put together | [`engine`] |
 //! | an agent, called | [`agent_client`] |
+//! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
+//! | what a user does with tasks | [`tasks`] |
+//! | keeping tasks attached | [`follower`] |
+//! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
-//! | secrets | [`keychain`] |
 //! | the database | [`store`] |
-//! | the control API and its JSON | [`api`] |
+//! | secrets at rest | [`keychain`] |
+//! | settings | [`settings`] |
+//! | the control API and its JSON | [`api`], [`present`] |
 //! | calling a running engine | [`api_client`] |
 
 pub mod agent_client;
+pub mod agents;
 pub mod api;
 pub mod api_client;
 pub mod data_dir;
+pub mod engine;
+pub mod error;
+pub mod follower;
 pub mod keychain;
+pub mod link;
+pub mod parts;
+pub mod present;
+pub mod reads;
+pub mod reconciler;
+pub mod settings;
 pub mod store;
+pub mod tasks;
+pub mod wake;

@@ -11,7 +11,7 @@ use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_core::state::TaskState;
 use taskbell_engine::store::agents::{self, NewAgent};
 use taskbell_engine::store::changes::changes_of_task;
-use taskbell_engine::store::task_records::{Adoption, adopt, apply_events, apply_read};
+use taskbell_engine::store::task_records::{Adoption, Told, adopt, apply_events, apply_read};
 use taskbell_engine::store::tasks::{self, Channel, Following, TaskFilter, TaskSource, Verdict};
 use taskbell_engine::store::{AgentKey, Store, StoreError, TaskKey, task_content};
 
@@ -22,8 +22,13 @@ struct World {
     now_ms: Arc<AtomicI64>,
 }
 
-const ADOPTION: Adoption<'static> =
-    Adoption { source: TaskSource::Send, channel: Channel::Poll, title: "build it", credential_version: 0 };
+const ADOPTION: Adoption<'static> = Adoption {
+    source: TaskSource::Send,
+    channel: Channel::Poll,
+    told: Told::ByGetTask,
+    title: "build it",
+    credential_version: 0,
+};
 
 fn open(folder: &tempfile::TempDir, now_ms: &Arc<AtomicI64>) -> Store {
     let clock = Arc::clone(now_ms);
@@ -163,7 +168,7 @@ async fn a_question_waits_until_it_is_answered_and_a_second_one_waits_again() {
     world.events(key, 2, vec![status("input-required", "which?")]).await;
     assert!(world.row(key).await.needs_you());
     world.pass_a_second();
-    world.store.write(move |context| tasks::set_replied(context, key, "that one")).await.unwrap();
+    world.store.write(move |context| tasks::set_replied(context, key, 2_500, "that one")).await.unwrap();
     assert!(!world.row(key).await.needs_you(), "a waiting state older than our reply does not count");
     world.pass_a_second();
     world.events(key, 5, vec![status("input-required", "sure?")]).await;

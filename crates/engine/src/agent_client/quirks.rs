@@ -14,6 +14,8 @@ pub struct Quirks {
     /// A reattached stream starts without the task. Such SDKs apply every event once per subscriber to
     /// the stored task, so subscribing again damages it: poll after a cut instead.
     pub reattach_without_task: bool,
+    /// A reattached stream was seen to start with the task, as it should.
+    pub reattach_proven: bool,
     /// Subscribing is not offered, whatever the card says: poll.
     pub streaming_refused: bool,
     /// ListTasks is not offered.

@@ -65,6 +65,20 @@ pub fn changes_of_task(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
+/// The latest changes of one task, `limit` at most, the oldest first.
+pub fn last_changes_of_task(
+    connection: &Connection,
+    task: TaskKey,
+    limit: u32,
+) -> Result<Vec<ChangeRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM changes WHERE task_ref = ?1 ORDER BY seq DESC LIMIT ?2");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map((task, limit), read)?;
+    let mut rows: Vec<ChangeRow> = rows.collect::<Result<_, _>>()?;
+    rows.reverse();
+    Ok(rows)
+}
+
 /// The highest number ever given, 0 before the first.
 pub fn last_seq(connection: &Connection) -> rusqlite::Result<u64> {
     let sql = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0)";

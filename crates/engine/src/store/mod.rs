@@ -8,7 +8,7 @@
 //! | commands, group commit, deadlines | [`writer`] |
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
-//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`] |
+//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`] |
 //! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
@@ -21,6 +21,7 @@ pub mod keys;
 pub mod migrations;
 pub mod open;
 pub mod reader;
+pub mod sends;
 pub mod settings;
 pub mod state;
 pub mod task_content;

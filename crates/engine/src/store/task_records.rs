@@ -101,11 +101,20 @@ pub struct Applied {
     pub regressed: bool,
 }
 
+/// Who described the task. Only GetTask settles a terminal state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Told {
+    ByGetTask,
+    /// An answer to a send, a list.
+    Otherwise,
+}
+
 /// How a task is told of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Adoption<'a> {
     pub source: TaskSource,
     pub channel: Channel,
+    pub told: Told,
     /// The first line of what was asked, cleaned.
     pub title: &'a str,
     pub credential_version: i64,
@@ -127,7 +136,10 @@ pub fn adopt(
         }
         return Ok((key, applied));
     }
-    let record = TaskRecord::new(task, started);
+    let record = match adoption.told {
+        Told::ByGetTask => TaskRecord::new(task, started),
+        Told::Otherwise => TaskRecord::restored(task, false, Vec::new()),
+    };
     let key = insert(context, agent, &record, adoption)?;
     let applied = Applied {
         state: record.state(),

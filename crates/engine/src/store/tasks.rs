@@ -375,10 +375,15 @@ pub fn record_gap(
     announce(context, key, "stream", "gap", &body)
 }
 
-/// Our reply has reached the agent: a question asked before it is answered.
-pub fn set_replied(context: &mut WriteContext<'_>, key: TaskKey, text: &str) -> Result<(), StoreError> {
-    let sql = "UPDATE tasks SET replied_at_ms = ?2, updated_at_ms = ?2 WHERE id = ?1";
-    context.tx.prepare_cached(sql)?.execute((key, context.now_ms))?;
+/// Our reply, sent at `at_ms`, has reached the agent: a question asked before it is answered.
+pub fn set_replied(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    at_ms: i64,
+    text: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE tasks SET replied_at_ms = ?2, updated_at_ms = ?3 WHERE id = ?1";
+    context.tx.prepare_cached(sql)?.execute((key, at_ms, context.now_ms))?;
     let body = serde_json::json!({ "role": "user", "text": super::task_content::excerpt(text) });
     announce(context, key, "manual", "message", &body)
 }

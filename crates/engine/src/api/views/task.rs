@@ -140,6 +140,9 @@ pub struct FollowingView {
     pub since: UtcTime,
     /// Failures in a row.
     pub attempt: u32,
+    /// What keeps us from reading the task, as a code: `unauthorized`, `agent_unreachable`, …
+    #[serde(default)]
+    pub trouble: Option<String>,
 }
 
 /// When the task was last confirmed, and by which channel.

@@ -20,7 +20,12 @@ fn summary() -> TaskSummary {
         state: ShownState::InputRequired,
         raw_state: "TASK_STATE_INPUT_REQUIRED".into(),
         question: Some("Which branch?".into()),
-        following: FollowingView { mode: FollowingMode::PushPoll, since: UtcTime::from_ms(0), attempt: 2 },
+        following: FollowingView {
+            mode: FollowingMode::PushPoll,
+            since: UtcTime::from_ms(0),
+            attempt: 2,
+            trouble: None,
+        },
         last_confirmed: Some(ConfirmedView { at: UtcTime::from_ms(1_700_000_000_123), by: "stream".into() }),
         needs_you: true,
         needs_sign_in: false,

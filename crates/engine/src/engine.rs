@@ -1,0 +1,608 @@
+//! The engine: everything put together, and what its faces can ask of it.
+//!
+//! One a data folder, decided by the folder's lock before a port or the database is opened. The command
+//! line and the page call [`Engine`] through the API, the window in process.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use taskbell_core::dialect::Dialect;
+use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::agent_client::{Http, HttpSettings};
+use crate::agents::manage::{AgentTest, AgentWish};
+use crate::agents::{Agent, Agents};
+use crate::api::views::{
+    AgentView, ChangeView, HealthItem, HealthState, HealthView, Page, ReconcileItem, ReconcileRequest,
+    SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
+};
+use crate::error::EngineError;
+use crate::follower::Follower;
+use crate::keychain::{Keychain, KeychainHealth};
+use crate::parts::Parts;
+use crate::present;
+use crate::reconciler::Reconciler;
+use crate::settings::{self, Setting};
+use crate::store::changes::{self, ChangeRow};
+use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
+use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, sends, task_content};
+use crate::tasks::{Imported, Outgoing, Sent, Tasks};
+use crate::wake;
+
+/// Rows of a timeline shown with a task. The rest is paged through its changes.
+const TIMELINE: u32 = 1_000;
+const PAGE: u32 = 100;
+const PAGE_MAX: u32 = 1_000;
+/// How often old rows are looked for.
+const UPKEEP: Duration = Duration::from_secs(3_600);
+const DAY_MS: i64 = 86_400_000;
+const PRUNE_AT_ONCE: u32 = 500;
+
+/// A running engine. Clones share it.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    parts: Parts,
+    tasks: Tasks,
+    reconciler: Reconciler,
+    keychain: Keychain,
+    opened: OpenReport,
+    started_ms: i64,
+    stop: Arc<Notify>,
+    workers: std::sync::Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Engine {
+    /// Starts the workers on a store that is open. The keychain is probed meanwhile.
+    pub async fn start(store: Store, opened: OpenReport, keychain: Keychain) -> Result<Self, EngineError> {
+        let clock = crate::store::wall_clock();
+        let http = Http::new(HttpSettings::default())
+            .map_err(|error| EngineError::new("client_setup_failed", error.to_string()))?;
+        let agents = Agents::load(store.clone(), keychain.clone(), http).await?;
+        let interrupted = store.write(sends::settle_interrupted).await?;
+        if interrupted > 0 {
+            tracing::warn!(
+                interrupted,
+                "messages were on their way when the engine stopped; their outcome is unknown"
+            );
+        }
+        let times = store.read(settings::follow_times).await?;
+        let parts = Parts::new(store, agents, clock, times);
+        let engine = Self(Arc::new(Inner {
+            tasks: Tasks::new(parts.clone()),
+            reconciler: Reconciler::new(parts.clone()),
+            keychain,
+            opened,
+            started_ms: parts.now_ms(),
+            stop: Arc::new(Notify::new()),
+            workers: std::sync::Mutex::default(),
+            parts: parts.clone(),
+        }));
+        let follower = Follower::new(parts.clone());
+        let reconciler = engine.0.reconciler.clone();
+        let stop = Arc::clone(&engine.0.stop);
+        let workers = [
+            tokio::spawn(follower.run()),
+            tokio::spawn(reconciler.run(stop)),
+            tokio::spawn(wake::run(parts.clone())),
+            tokio::spawn(upkeep(parts)),
+            tokio::spawn(probe_keychain(engine.0.keychain.clone())),
+        ];
+        engine.workers().extend(workers);
+        Ok(engine)
+    }
+
+    /// Stops the workers and closes the store: what was acknowledged is safe, at the latest after `limit`.
+    pub async fn stop(&self, limit: Duration) {
+        self.0.stop.notify_waiters();
+        for worker in self.workers().drain(..) {
+            worker.abort();
+        }
+        if let Err(error) = self.store().close(limit).await {
+            tracing::warn!(%error, "the store was not closed cleanly; it is checked at the next start");
+        }
+    }
+
+    fn workers(&self) -> std::sync::MutexGuard<'_, Vec<JoinHandle<()>>> {
+        self.0.workers.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    pub fn store(&self) -> &Store {
+        self.0.parts.store()
+    }
+
+    pub fn parts(&self) -> &Parts {
+        &self.0.parts
+    }
+
+    fn agents_at_hand(&self) -> &Agents {
+        self.0.parts.agents()
+    }
+
+    // Agents.
+
+    pub async fn add_agent(&self, wish: AgentWish) -> Result<AgentView, EngineError> {
+        let agent = self.agents_at_hand().add(wish).await?;
+        self.agent_view(&agent).await
+    }
+
+    pub async fn agents(&self) -> Result<Vec<AgentView>, EngineError> {
+        let mut views = Vec::new();
+        for agent in self.agents_at_hand().all() {
+            views.push(self.agent_view(&agent).await?);
+        }
+        Ok(views)
+    }
+
+    pub async fn agent(&self, name: &AgentName) -> Result<AgentView, EngineError> {
+        let agent = self.agents_at_hand().by_name(name).ok_or_else(|| EngineError::unknown_agent(name))?;
+        self.agent_view(&agent).await
+    }
+
+    pub async fn remove_agent(&self, name: &AgentName) -> Result<(), EngineError> {
+        self.agents_at_hand().remove(name).await?;
+        self.0.parts.bells().following.notify_one();
+        Ok(())
+    }
+
+    pub async fn test_agent(&self, name: &AgentName) -> Result<(AgentView, AgentTest), EngineError> {
+        let (agent, test) = self.agents_at_hand().test(name).await?;
+        self.poke_tasks_of(&agent).await?;
+        Ok((self.agent_view(&agent).await?, test))
+    }
+
+    pub async fn pin_dialect(
+        &self,
+        name: &AgentName,
+        dialect: Option<Dialect>,
+    ) -> Result<AgentView, EngineError> {
+        let agent = self.agents_at_hand().pin_dialect(name, dialect).await?;
+        self.agent_view(&agent).await
+    }
+
+    /// Tasks that waited for a sign-in are read at once.
+    pub async fn set_credential(
+        &self,
+        name: &AgentName,
+        credential: Option<taskbell_core::credential::Credential>,
+    ) -> Result<AgentView, EngineError> {
+        let agent = self.agents_at_hand().set_credential(name, credential).await?;
+        self.poke_tasks_of(&agent).await?;
+        self.agent_view(&agent).await
+    }
+
+    async fn poke_tasks_of(&self, agent: &Agent) -> Result<(), EngineError> {
+        let key = agent.key;
+        for row in self.store().read(rows::followed).await?.into_iter().filter(|row| row.agent_key == key) {
+            self.0.parts.bells().ring_task(row.key);
+        }
+        Ok(())
+    }
+
+    async fn agent_view(&self, agent: &Agent) -> Result<AgentView, EngineError> {
+        let key = agent.key;
+        let (oddities, open) = self
+            .store()
+            .read(move |connection| {
+                Ok((agent_rows::oddities(connection, key)?, rows::count_open(connection, key)?))
+            })
+            .await?;
+        Ok(present::agent(agent, oddities, open))
+    }
+
+    // Tasks.
+
+    /// A task's summary follows with [`Self::summary_of`] where it made one.
+    pub async fn send(&self, name: &AgentName, outgoing: Outgoing) -> Result<Sent, EngineError> {
+        self.0.tasks.send(name, outgoing).await
+    }
+
+    pub async fn watch(&self, name: &AgentName, task_id: &TaskId) -> Result<TaskSummary, EngineError> {
+        let key = self.0.tasks.watch(name, task_id).await?;
+        self.summary_of(key).await
+    }
+
+    pub async fn import(&self, name: &AgentName) -> Result<Imported, EngineError> {
+        self.0.tasks.import(name).await
+    }
+
+    pub async fn tasks(&self, filter: TaskFilter) -> Result<Page<TaskSummary>, EngineError> {
+        let limit = filter.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
+        let after = filter.cursor.as_deref().map(parse_cursor).transpose()?;
+        let wanted = rows::TaskFilter {
+            open: filter.open,
+            needs_you: filter.needs_you,
+            agent: filter.agent,
+            states: filter.states.iter().map(|state| state.word().to_owned()).collect(),
+            since_ms: None,
+            archived: false,
+        };
+        let found =
+            self.store().read(move |connection| rows::list(connection, &wanted, after, limit)).await?;
+        let next = match found.last() {
+            Some(last) if found.len() == limit as usize => {
+                Some(format!("{}.{}", last.updated_at_ms, last.key.0))
+            }
+            Some(_) | None => None,
+        };
+        Ok(Page { items: found.iter().map(present::summary).collect(), next })
+    }
+
+    /// The task that a text names: `AGENT/TASKID`, or a prefix of the id that fits one task only.
+    pub async fn resolve(&self, text: &str) -> Result<TaskRef, EngineError> {
+        let task: TaskRef = text.parse().map_err(|error: taskbell_core::ids::TaskRefError| {
+            EngineError::new("usage", error.to_string())
+        })?;
+        Ok(self.row(&task).await?.task_ref())
+    }
+
+    async fn row(&self, task: &TaskRef) -> Result<TaskRow, EngineError> {
+        let wanted = task.clone();
+        let found = self
+            .store()
+            .read(move |connection| match rows::find(connection, &wanted)? {
+                Some(row) => Ok(vec![row]),
+                None => rows::find_by_prefix(connection, &wanted.agent, wanted.task.as_str()),
+            })
+            .await?;
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some(row), None) => Ok(row),
+            (Some(_), Some(_)) => Err(EngineError::new(
+                "ambiguous_task",
+                format!(
+                    "several tasks of agent {} begin with {}; write more of the id",
+                    task.agent, task.task
+                ),
+            )),
+            (None, _) if self.agents_at_hand().by_name(&task.agent).is_none() => {
+                Err(EngineError::unknown_agent(&task.agent))
+            }
+            (None, _) => Err(EngineError::unknown_task(task)),
+        }
+    }
+
+    pub async fn summary_of(&self, key: TaskKey) -> Result<TaskSummary, EngineError> {
+        let row = self.store().read(move |connection| rows::get(connection, key)).await?;
+        Ok(present::summary(&row))
+    }
+
+    pub async fn summary(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        Ok(present::summary(&self.row(task).await?))
+    }
+
+    pub async fn task(&self, task: &TaskRef) -> Result<TaskDetail, EngineError> {
+        let key = self.row(task).await?.key;
+        let (row, content, timeline) = self
+            .store()
+            .read(move |connection| {
+                let row = rows::get(connection, key)?;
+                let content = task_content::load(connection, key)?;
+                Ok((row, content, changes::last_changes_of_task(connection, key, TIMELINE)?))
+            })
+            .await?;
+        let task_ref = row.task_ref();
+        let timeline =
+            timeline.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect();
+        Ok(present::detail(&row, &content.0, &content.1, timeline))
+    }
+
+    /// The timeline of one task, the oldest first.
+    pub async fn task_changes(
+        &self,
+        task: &TaskRef,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<ChangeView>, EngineError> {
+        let row = self.row(task).await?;
+        let (key, task_ref) = (row.key, row.task_ref());
+        let limit = limit.clamp(1, PAGE_MAX);
+        let found = self
+            .store()
+            .read(move |connection| changes::changes_of_task(connection, key, after, limit))
+            .await?;
+        Ok(found.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect())
+    }
+
+    /// Changes of everything after `seq`, the oldest first.
+    pub async fn changes(&self, after: u64, limit: u32) -> Result<Vec<ChangeView>, EngineError> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        let found = self
+            .store()
+            .read(move |connection| {
+                let found = changes::changes_after(connection, after, limit)?;
+                let mut named = Vec::with_capacity(found.len());
+                for change in found {
+                    named.push(name_change(connection, change)?);
+                }
+                Ok(named)
+            })
+            .await?;
+        Ok(found)
+    }
+
+    pub async fn delete_task(&self, task: &TaskRef) -> Result<(), EngineError> {
+        let key = self.row(task).await?.key;
+        self.store().write(move |context| rows::delete(context, key)).await?;
+        self.0.parts.bells().following.notify_one();
+        Ok(())
+    }
+
+    pub async fn reply(&self, task: &TaskRef, text: String) -> Result<TaskSummary, EngineError> {
+        let row = self.row(task).await?;
+        self.0.tasks.reply(&row, text).await?;
+        self.summary_of(row.key).await
+    }
+
+    pub async fn cancel(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        let row = self.row(task).await?;
+        self.0.tasks.cancel(&row).await?;
+        self.summary_of(row.key).await
+    }
+
+    pub async fn pin(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_pin(task, Some(self.0.parts.now_ms())).await
+    }
+
+    pub async fn unpin(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_pin(task, None).await
+    }
+
+    async fn set_pin(&self, task: &TaskRef, at_ms: Option<i64>) -> Result<TaskSummary, EngineError> {
+        let key = self.row(task).await?.key;
+        self.store().write(move |context| rows::set_pinned(context, key, at_ms)).await?;
+        self.summary_of(key).await
+    }
+
+    pub async fn archive(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_archive(task, Some(self.0.parts.now_ms())).await
+    }
+
+    pub async fn unarchive(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_archive(task, None).await
+    }
+
+    async fn set_archive(&self, task: &TaskRef, at_ms: Option<i64>) -> Result<TaskSummary, EngineError> {
+        let key = self.row(task).await?.key;
+        self.store().write(move |context| rows::set_archived(context, key, at_ms)).await?;
+        self.summary_of(key).await
+    }
+
+    pub async fn pause(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_following(task, Following::Paused).await
+    }
+
+    pub async fn resume(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
+        self.set_following(task, Following::On).await
+    }
+
+    async fn set_following(&self, task: &TaskRef, following: Following) -> Result<TaskSummary, EngineError> {
+        let row = self.row(task).await?;
+        if row.following == Following::Ended {
+            return Err(EngineError::new(
+                "task_ended",
+                format!(
+                    "task {} has ended {}; reconcile it if you doubt that",
+                    row.task_ref(),
+                    row.state_word()
+                ),
+            ));
+        }
+        let key = row.key;
+        self.store().write(move |context| rows::set_following(context, key, following)).await?;
+        self.0.parts.bells().following.notify_one();
+        self.summary_of(key).await
+    }
+
+    /// Reads the tasks named: all open ones, those of an agent, those changed since, or single ones.
+    pub async fn reconcile(&self, request: ReconcileRequest) -> Result<Vec<ReconcileItem>, EngineError> {
+        let mut wanted = Vec::new();
+        for task in &request.tasks {
+            wanted.push(self.row(task).await?);
+        }
+        if let Some(agent) = &request.agent
+            && self.agents_at_hand().by_name(agent).is_none()
+        {
+            return Err(EngineError::unknown_agent(agent));
+        }
+        if request.all || request.agent.is_some() || request.since_ms.is_some() {
+            let since_ms = request.since_ms.and_then(|ago| i64::try_from(ago).ok());
+            let filter = rows::TaskFilter {
+                open: request.since_ms.is_none(),
+                agent: request.agent,
+                since_ms: since_ms.map(|ago| self.0.parts.now_ms().saturating_sub(ago)),
+                archived: true,
+                ..rows::TaskFilter::default()
+            };
+            let all =
+                self.store().read(move |connection| rows::list(connection, &filter, None, u32::MAX)).await?;
+            wanted.extend(all);
+        }
+        wanted.sort_by_key(|row| row.key);
+        wanted.dedup_by_key(|row| row.key);
+        let mut found = self.0.reconciler.reconcile(wanted, Channel::Manual).await;
+        found.sort_by(|one, other| one.task.cmp(&other.task));
+        Ok(found.into_iter().map(present::reconciled).collect())
+    }
+
+    // Settings and health.
+
+    pub async fn settings(&self) -> Result<Vec<SettingView>, EngineError> {
+        let views = self.store().read(|connection| {
+            settings::ALL.iter().map(|setting| setting_view(connection, setting)).collect::<Result<_, _>>()
+        });
+        Ok(views.await?)
+    }
+
+    pub async fn setting(&self, key: &str) -> Result<SettingView, EngineError> {
+        let setting = settings::find(key)?;
+        Ok(self.store().read(move |connection| setting_view(connection, setting)).await?)
+    }
+
+    pub async fn set_setting(&self, key: &str, value: &str) -> Result<SettingView, EngineError> {
+        let setting = settings::find(key)?;
+        setting.check(value)?;
+        let value = value.to_owned();
+        self.store().write(move |context| crate::store::settings::set(context, setting.key, &value)).await?;
+        self.take_settings().await?;
+        self.setting(key).await
+    }
+
+    pub async fn unset_setting(&self, key: &str) -> Result<SettingView, EngineError> {
+        let setting = settings::find(key)?;
+        self.store().write(move |context| crate::store::settings::clear(context, setting.key)).await?;
+        self.take_settings().await?;
+        self.setting(key).await
+    }
+
+    async fn take_settings(&self) -> Result<(), EngineError> {
+        self.0.parts.set_times(self.store().read(settings::follow_times).await?);
+        Ok(())
+    }
+
+    pub async fn health(&self) -> Result<HealthView, EngineError> {
+        let started = UtcTime::from_ms(self.0.started_ms);
+        let mut items = vec![self.store_health(started), self.keychain_health(started)];
+        for agent in self.agents().await? {
+            items.push(agent_health(&agent, started));
+        }
+        Ok(HealthView { items })
+    }
+
+    fn store_health(&self, since: UtcTime) -> HealthItem {
+        let counts = self.store().counts();
+        let (state, detail, fix) = match &self.0.opened.damage {
+            Some(damage) => (
+                HealthState::Warn,
+                format!(
+                    "the database was damaged at the start and set aside as {}",
+                    damage.moved_to.display()
+                ),
+                Some("look through `taskbell tasks`, and watch what is missing again".to_owned()),
+            ),
+            None if counts.failed_posts > 0 => (
+                HealthState::Warn,
+                format!("{} changes could not be stored", counts.failed_posts),
+                Some("free disk space; the tasks are read again".to_owned()),
+            ),
+            None => (HealthState::Ok, "the database is open and sound".to_owned(), None),
+        };
+        HealthItem { component: "store".to_owned(), state, since, detail, fix }
+    }
+
+    fn keychain_health(&self, since: UtcTime) -> HealthItem {
+        let (state, detail, fix) = match self.0.keychain.health() {
+            KeychainHealth::Unknown => {
+                (HealthState::Warn, "the keyring has not answered yet".to_owned(), None)
+            }
+            KeychainHealth::Kept => (HealthState::Ok, "the keyring keeps credentials".to_owned(), None),
+            KeychainHealth::SessionOnly => (
+                HealthState::Warn,
+                "credentials are kept in memory and gone when the engine stops".to_owned(),
+                Some("start with `--credential-store os` or `file`".to_owned()),
+            ),
+            KeychainHealth::Failing(error) => (
+                HealthState::Bad,
+                error.to_string(),
+                Some("unlock or start the keyring, or start with `--credential-store file`".to_owned()),
+            ),
+        };
+        HealthItem { component: "keyring".to_owned(), state, since, detail, fix }
+    }
+}
+
+fn agent_health(agent: &AgentView, since: UtcTime) -> HealthItem {
+    use crate::api::views::LinkView;
+    let (state, detail, fix) = match agent.link {
+        LinkView::Up => (HealthState::Ok, format!("answers; {} open tasks", agent.open_tasks), None),
+        LinkView::Unknown => (HealthState::Ok, "not called since the start".to_owned(), None),
+        LinkView::Down => (
+            HealthState::Bad,
+            format!("cannot be reached; {} open tasks wait for it", agent.open_tasks),
+            Some(format!("check that it runs, then `taskbell agent test {}`", agent.name)),
+        ),
+    };
+    HealthItem { component: format!("agent {}", agent.name), state, since, detail, fix }
+}
+
+fn name_change(
+    connection: &rusqlite::Connection,
+    change: ChangeRow,
+) -> Result<ChangeView, crate::store::StoreError> {
+    let task = match change.task {
+        Some(key) => Some(rows::get(connection, key)?.task_ref()),
+        None => None,
+    };
+    let agent = match change.agent {
+        Some(key) => Some(agent_rows::get(connection, key)?.name),
+        None => None,
+    };
+    Ok(present::change(&change, task, agent))
+}
+
+fn setting_view(
+    connection: &rusqlite::Connection,
+    setting: &Setting,
+) -> Result<SettingView, crate::store::StoreError> {
+    Ok(SettingView {
+        key: setting.key.to_owned(),
+        value: settings::value(connection, setting)?,
+        default: setting.default.to_owned(),
+        meaning: setting.meaning.to_owned(),
+    })
+}
+
+fn parse_cursor(text: &str) -> Result<TaskCursor, EngineError> {
+    let parsed = text.split_once('.').and_then(|(updated, key)| {
+        Some(TaskCursor { updated_at_ms: updated.parse().ok()?, key: TaskKey(key.parse().ok()?) })
+    });
+    parsed.ok_or_else(|| EngineError::new("usage", "the cursor is none of ours; start again without one"))
+}
+
+async fn probe_keychain(keychain: Keychain) {
+    let health = keychain.probe(&uuid::Uuid::new_v4().to_string()).await;
+    match &health {
+        KeychainHealth::Kept => {}
+        KeychainHealth::SessionOnly => tracing::warn!("credentials are kept in memory only, as chosen"),
+        KeychainHealth::Unknown | KeychainHealth::Failing(_) => {
+            tracing::warn!(state = health.code(), "the keyring does not keep credentials");
+        }
+    }
+}
+
+/// Drops what is older than it should be kept, a little at a time, and copies the store once a day.
+async fn upkeep(parts: Parts) {
+    loop {
+        if let Err(error) = run_upkeep(&parts).await {
+            tracing::warn!(%error, "the upkeep of the store failed");
+        }
+        tokio::time::sleep(UPKEEP).await;
+    }
+}
+
+async fn run_upkeep(parts: &Parts) -> Result<(), crate::store::StoreError> {
+    let began = Instant::now();
+    let days = parts.store().read(settings::retention_days).await?;
+    let before_ms = parts.now_ms().saturating_sub(i64::from(days).saturating_mul(DAY_MS));
+    loop {
+        let gone = parts
+            .store()
+            .write(move |context| {
+                Ok(rows::prune(context, before_ms, PRUNE_AT_ONCE)?
+                    + changes::prune(context, before_ms, PRUNE_AT_ONCE)?)
+            })
+            .await?;
+        if gone == 0 {
+            break;
+        }
+    }
+    match parts.store().back_up_if_due(parts.now_ms()).await {
+        Ok(Some(_)) => tracing::info!(took_ms = began.elapsed().as_millis(), "the store was copied"),
+        Ok(None) => {}
+        Err(error) => tracing::warn!(%error, "the daily copy of the store failed"),
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! What every worker shares: the store, the agents, one order of things, and the bells.
+//!
+//! Workers do not call each other. They write rows and ring bells; a bell carries no data, the rows do.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use taskbell_core::follow::FollowTimes;
+use taskbell_core::merge::Order;
+use tokio::sync::{Notify, watch};
+
+use crate::agents::Agents;
+use crate::store::{Store, TaskKey, WallClock};
+
+/// Clones share everything.
+#[derive(Clone)]
+pub struct Parts(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    agents: Agents,
+    clock: WallClock,
+    order: AtomicU64,
+    times: RwLock<FollowTimes>,
+    bells: Bells,
+    wakes: watch::Sender<u64>,
+}
+
+impl Parts {
+    pub fn new(store: Store, agents: Agents, clock: WallClock, times: FollowTimes) -> Self {
+        let (wakes, _) = watch::channel(0);
+        Self(Arc::new(Inner {
+            store,
+            agents,
+            clock,
+            order: AtomicU64::new(1),
+            times: RwLock::new(times),
+            bells: Bells::default(),
+            wakes,
+        }))
+    }
+
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    pub fn agents(&self) -> &Agents {
+        &self.0.agents
+    }
+
+    /// Unix milliseconds by the wall clock.
+    pub fn now_ms(&self) -> i64 {
+        (self.0.clock)()
+    }
+
+    /// The next place in our order: taken at the start of a read and at the arrival of a frame.
+    pub fn next_order(&self) -> Order {
+        self.0.order.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub fn times(&self) -> FollowTimes {
+        self.0.times.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Holds for everything that begins to be followed from now on.
+    pub fn set_times(&self, times: FollowTimes) {
+        *self.0.times.write().unwrap_or_else(PoisonError::into_inner) = times;
+    }
+
+    pub fn bells(&self) -> &Bells {
+        &self.0.bells
+    }
+
+    /// Rings after the machine slept or its clock jumped.
+    pub fn wakes(&self) -> watch::Receiver<u64> {
+        self.0.wakes.subscribe()
+    }
+
+    pub fn ring_wake(&self) {
+        self.0.wakes.send_modify(|count| *count += 1);
+    }
+}
+
+/// Doorbells.
+#[derive(Default)]
+pub struct Bells {
+    /// Which tasks are followed may have changed.
+    pub following: Notify,
+    tasks: Mutex<HashMap<TaskKey, Arc<Notify>>>,
+}
+
+impl Bells {
+    /// Hangs a bell for the worker that follows a task.
+    pub fn hang(&self, key: TaskKey) -> Arc<Notify> {
+        let bell = Arc::new(Notify::new());
+        self.tasks().insert(key, Arc::clone(&bell));
+        bell
+    }
+
+    pub fn take_down(&self, key: TaskKey) {
+        self.tasks().remove(&key);
+    }
+
+    /// A row of this task changed.
+    pub fn ring_task(&self, key: TaskKey) {
+        if let Some(bell) = self.tasks().get(&key) {
+            bell.notify_one();
+        }
+    }
+
+    fn tasks(&self) -> std::sync::MutexGuard<'_, HashMap<TaskKey, Arc<Notify>>> {
+        self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,204 @@
+//! Rows as the API shows them.
+
+use serde_json::{Map, Value};
+use taskbell_core::dialect::read;
+use taskbell_core::dialect::v1::{self, Extras};
+use taskbell_core::ids::{AgentName, ArtifactId, TaskRef};
+use taskbell_core::task::Task;
+use taskbell_core::text::one_line;
+
+use crate::agents::Agent;
+use crate::api::views::{
+    AgentView, ArtifactView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView, FollowingMode,
+    FollowingView, LinkView, OddityView, ReconcileItem, ReconcileVerdict, ShownState, TaskDetail,
+    TaskSummary, UtcTime,
+};
+use crate::link::LinkState;
+use crate::reconciler::{self, Reconciled};
+use crate::store::agents::OddityRow;
+use crate::store::changes::ChangeRow;
+use crate::store::tasks::{Channel, FollowMode, TaskRow};
+
+const QUESTION: usize = 200;
+
+fn shown(word: &str) -> ShownState {
+    ShownState::from_word(word).unwrap_or(ShownState::Unknown)
+}
+
+pub fn summary(row: &TaskRow) -> TaskSummary {
+    TaskSummary {
+        task: row.task_ref(),
+        agent: row.agent.clone(),
+        id: row.task_id.clone(),
+        context_id: row.context_id.as_ref().map(ToString::to_string),
+        title: row.title.clone(),
+        state: shown(row.state_word()),
+        raw_state: row.raw_state.clone(),
+        question: question(row),
+        following: FollowingView {
+            mode: match row.mode {
+                FollowMode::Stream => FollowingMode::Stream,
+                FollowMode::PushAndPoll => FollowingMode::PushPoll,
+                FollowMode::Poll => FollowingMode::Poll,
+                FollowMode::Reconnecting => FollowingMode::Reconnecting,
+                FollowMode::Paused => FollowingMode::Paused,
+                FollowMode::Ended => FollowingMode::Ended,
+            },
+            since: UtcTime::from_ms(row.mode_since_ms),
+            attempt: row.attempt,
+            trouble: row.trouble.clone(),
+        },
+        last_confirmed: row.confirmed_at_ms.map(|at_ms| ConfirmedView {
+            at: UtcTime::from_ms(at_ms),
+            by: row.confirmed_by.map_or("poll", Channel::word).to_owned(),
+        }),
+        needs_you: row.needs_you(),
+        needs_sign_in: row.needs_sign_in(),
+        settled: row.settled,
+        created_at: UtcTime::from_ms(row.created_at_ms),
+        updated_at: UtcTime::from_ms(row.updated_at_ms),
+        terminal_at: row.terminal_at_ms.map(UtcTime::from_ms),
+        waiting_since: row.waiting_since_ms.map(UtcTime::from_ms),
+        replied_at: row.replied_at_ms.map(UtcTime::from_ms),
+        pinned: row.pinned_at_ms.is_some(),
+        archived: row.archived_at_ms.is_some(),
+        source: row.source.word().to_owned(),
+    }
+}
+
+/// The first line of what a waiting task asks.
+fn question(row: &TaskRow) -> Option<String> {
+    if !row.state.is_interrupted() {
+        return None;
+    }
+    let status: Value = serde_json::from_str(&row.status_json).ok()?;
+    let text = read::status(status).ok()?.message?.text();
+    let line = one_line(text.lines().next().unwrap_or_default(), QUESTION);
+    (!line.is_empty()).then_some(line)
+}
+
+pub fn detail(
+    row: &TaskRow,
+    task: &Task,
+    incomplete: &[ArtifactId],
+    timeline: Vec<ChangeView>,
+) -> TaskDetail {
+    TaskDetail {
+        summary: summary(row),
+        artifacts: task
+            .artifacts
+            .iter()
+            .map(|artifact| ArtifactView {
+                artifact_id: artifact.artifact_id.to_string(),
+                name: artifact.name.clone(),
+                description: artifact.description.clone(),
+                text: artifact.text(),
+                parts: artifact.parts.iter().map(|part| v1::part(part, Extras::Keep)).collect(),
+                incomplete: incomplete.contains(&artifact.artifact_id),
+            })
+            .collect(),
+        history: task.history.iter().map(|message| v1::message(message, Extras::Keep)).collect(),
+        status: v1::status(&task.status, Extras::Keep),
+        timeline,
+        callbacks: Vec::new(),
+        registrations: Vec::new(),
+        metadata: task.metadata.clone(),
+    }
+}
+
+/// A change, under the names that people know.
+pub fn change(row: &ChangeRow, task: Option<TaskRef>, agent: Option<AgentName>) -> ChangeView {
+    let mut body = ChangeView::body_of(&row.body_json);
+    // Times are kept in milliseconds and shown as times.
+    for (kept, shown) in [("fromMs", "from"), ("toMs", "to")] {
+        if let Some(at_ms) = body.remove(kept).and_then(|value| value.as_i64()) {
+            body.insert(shown.to_owned(), Value::String(UtcTime::from_ms(at_ms).to_string()));
+        }
+    }
+    ChangeView {
+        seq: row.seq,
+        at: UtcTime::from_ms(row.at_ms),
+        agent: agent.or_else(|| task.as_ref().map(|task| task.agent.clone())),
+        task,
+        source: row.source.clone(),
+        kind: row.kind.clone(),
+        body,
+    }
+}
+
+pub fn agent(agent: &Agent, oddities: Vec<OddityRow>, open_tasks: u64) -> AgentView {
+    let now = agent.now();
+    let row = &now.row;
+    let card: Option<Value> = row.card_json.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let capability = |name: &str| {
+        card.as_ref().and_then(|card| card.get("capabilities")?.get(name)?.as_bool()).unwrap_or(false)
+    };
+    let quirks = match serde_json::to_value(now.client.quirks()) {
+        Ok(Value::Object(map)) => map,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    AgentView {
+        name: row.name.clone(),
+        url: row.registered_url.clone(),
+        card_url: row.card_url.clone(),
+        interface_url: row.interface_url.clone(),
+        binding: row.binding.map(|binding| binding.word().to_owned()),
+        dialect: row.dialect,
+        pinned_dialect: row.pinned_dialect,
+        declared_url: foreign_url(row, card.as_ref()),
+        tenant: row.tenant.clone(),
+        credential: row.credential_kind.map(|kind| CredentialView {
+            kind,
+            changed_at: row.credential_changed_at_ms.map(UtcTime::from_ms),
+        }),
+        capabilities: CapabilitiesView {
+            streaming: capability("streaming"),
+            push_notifications: capability("pushNotifications"),
+        },
+        quirks,
+        oddities: oddities
+            .into_iter()
+            .map(|row| OddityView {
+                kind: row.kind,
+                detail: one_line(&row.detail, QUESTION),
+                count: row.count.unsigned_abs(),
+                last_at: UtcTime::from_ms(row.last_at_ms),
+            })
+            .collect(),
+        link: match agent.link.state() {
+            LinkState::Unknown => LinkView::Unknown,
+            LinkState::Up => LinkView::Up,
+            LinkState::Down => LinkView::Down,
+        },
+        open_tasks,
+    }
+}
+
+/// What the card names as its address, where that is another origin than the registered one.
+fn foreign_url(row: &crate::store::agents::AgentRow, card: Option<&Value>) -> Option<String> {
+    let card = taskbell_core::agent::AgentCard::from_value(card?.clone()).ok()?;
+    let base = url::Url::parse(&row.registered_url).ok()?;
+    taskbell_core::agent::candidates(&card, &taskbell_core::agent::base_of(&base))
+        .into_iter()
+        .map(|interface| interface.url)
+        .find(|url| url.origin() != base.origin())
+        .map(|url| url.to_string())
+}
+
+pub fn reconciled(found: Reconciled) -> ReconcileItem {
+    ReconcileItem {
+        task: found.task,
+        before: shown(found.before),
+        after: shown(found.after),
+        verdict: match found.verdict {
+            reconciler::ReconcileVerdict::Unchanged => ReconcileVerdict::Unchanged,
+            reconciler::ReconcileVerdict::Changed => ReconcileVerdict::Changed,
+            reconciler::ReconcileVerdict::Lost => ReconcileVerdict::Lost,
+            reconciler::ReconcileVerdict::WrongIdentity => ReconcileVerdict::WrongIdentity,
+            reconciler::ReconcileVerdict::Unreachable => ReconcileVerdict::Unreachable,
+        },
+        missed: found.missed,
+        found_by: found.found_by.map(|channel| channel.word().to_owned()),
+        error: found.error,
+    }
+}

@@ -1,0 +1,117 @@
+//! GetTask, and what its answer changes: the one way a task is read.
+
+use std::time::Duration;
+
+use taskbell_core::fault::FaultKind;
+use taskbell_core::follow::{Identity, ReadFailure};
+use taskbell_core::ids::TaskId;
+
+use crate::agent_client::{CallError, CallFault};
+use crate::agents::Agent;
+use crate::link::is_outage;
+use crate::parts::Parts;
+use crate::store::task_records::{Applied, apply_read};
+use crate::store::tasks::Channel;
+use crate::store::{StoreError, TaskKey};
+
+/// Why a read changed nothing.
+#[derive(Debug)]
+pub enum ReadError {
+    Call(CallError),
+    Store(StoreError),
+}
+
+impl ReadError {
+    /// The stable word kept with the task while it lasts.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Call(error)
+                if is_outage(&error.fault) && !matches!(error.code(), code if code.starts_with("tls")) =>
+            {
+                "agent_unreachable"
+            }
+            Self::Call(error) => error.code(),
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    /// What it means for following.
+    pub fn failure(&self) -> ReadFailure {
+        match self {
+            Self::Call(error) => failure_of(error),
+            // Ours, not the agent's: read again later.
+            Self::Store(_) => ReadFailure::Unusable,
+        }
+    }
+}
+
+impl std::fmt::Display for ReadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Call(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+/// Reads a task at its agent and stores what is different. The agent's link learns of it either way.
+pub async fn read_task(
+    parts: &Parts,
+    agent: &Agent,
+    key: TaskKey,
+    task_id: &TaskId,
+    channel: Channel,
+) -> Result<Applied, ReadError> {
+    let _place = agent.reads.acquire().await;
+    let started = parts.next_order();
+    let client = agent.client();
+    let answer = client.get_task(task_id).await;
+    note_link(agent, answer.as_ref().err());
+    let task = answer.map_err(ReadError::Call)?;
+    let written = parts.store().write(move |context| apply_read(context, key, task, started, channel)).await;
+    written.map_err(ReadError::Store)
+}
+
+/// Tells the agent's link what came of a call.
+pub fn note_link(agent: &Agent, error: Option<&CallError>) {
+    match error {
+        Some(error) if is_outage(&error.fault) => agent.link.handle_unreachable(&agent.client()),
+        // Our own trouble says nothing of the agent.
+        Some(CallError {
+            fault:
+                CallFault::CredentialUnavailable(_)
+                | CallFault::TokenCommand(_)
+                | CallFault::Setup(_)
+                | CallFault::InsecureUrl { .. }
+                | CallFault::NotOffered(_)
+                | CallFault::Unreachable(_),
+            ..
+        }) => {}
+        Some(_) | None => agent.link.handle_answered(),
+    }
+}
+
+/// What a failed call means for following.
+pub fn failure_of(error: &CallError) -> ReadFailure {
+    match &error.fault {
+        CallFault::Remote { kind: FaultKind::TaskNotFound, .. } => ReadFailure::NotFound,
+        CallFault::Forbidden => ReadFailure::Forbidden,
+        CallFault::Unauthorized { .. } => ReadFailure::Unauthorized,
+        // A locked keychain or a failing command is looked at again soon: nobody refused us.
+        CallFault::CredentialUnavailable(_) | CallFault::TokenCommand(_) => {
+            ReadFailure::Later(Some(Duration::from_secs(10)))
+        }
+        CallFault::Remote { kind: FaultKind::RateLimited | FaultKind::Unavailable, retry_after, .. }
+            if retry_after.is_some() =>
+        {
+            ReadFailure::Later(*retry_after)
+        }
+        fault if is_outage(fault) => ReadFailure::Unreachable,
+        _ => ReadFailure::Unusable,
+    }
+}
+
+/// Whether the agent's credential is another than when the task was taken in.
+pub fn identity(agent: &Agent, credential_version: i64) -> Identity {
+    if agent.now().row.credential_version == credential_version { Identity::Same } else { Identity::Changed }
+}
