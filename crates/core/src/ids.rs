@@ -78,6 +78,13 @@ impl TryFrom<String> for AgentName {
     }
 }
 
+impl std::str::FromStr for AgentName {
+    type Err = AgentNameError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::new(text)
+    }
+}
+
 impl From<AgentName> for String {
     fn from(name: AgentName) -> Self {
         name.0

@@ -17,6 +17,7 @@ pub mod agents;
 pub mod backup;
 pub mod changes;
 pub mod error;
+pub mod inspect;
 pub mod keys;
 pub mod migrations;
 pub mod open;
