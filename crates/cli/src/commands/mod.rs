@@ -1,0 +1,76 @@
+//! The commands, a file a noun. Each asks the engine and prints; none decides about tasks.
+
+mod agent;
+mod cancel;
+mod completions;
+mod demo_agent;
+mod doctor;
+mod follow;
+mod import;
+mod open;
+mod reconcile;
+mod reply;
+mod send;
+//mod serve;
+mod settings;
+mod show;
+mod task;
+mod tasks;
+mod wait;
+mod watch;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+use crate::session::Session;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    //Serve(serve::Serve),
+    #[command(subcommand)]
+    Agent(agent::Agent),
+    Send(send::Send),
+    Watch(watch::Watch),
+    Import(import::Import),
+    Tasks(tasks::Tasks),
+    Show(show::Show),
+    #[command(subcommand)]
+    Task(task::Task),
+    Follow(follow::Follow),
+    Wait(wait::Wait),
+    Reply(reply::Reply),
+    Cancel(cancel::Cancel),
+    Reconcile(reconcile::Reconcile),
+    #[command(subcommand)]
+    Settings(settings::Settings),
+    Doctor(doctor::Doctor),
+    Open(open::Open),
+    Completions(completions::Completions),
+    DemoAgent(demo_agent::DemoAgent),
+}
+
+impl Command {
+    /// Does it and gives the exit code.
+    pub async fn run(self, session: &Session) -> Result<u8, Failure> {
+        match self {
+            //Self::Serve(serve) => serve.run(session).await,
+            Self::Agent(agent) => agent.run(session).await,
+            Self::Send(send) => send.run(session).await,
+            Self::Watch(watch) => watch.run(session).await,
+            Self::Import(import) => import.run(session).await,
+            Self::Tasks(tasks) => tasks.run(session).await,
+            Self::Show(show) => show.run(session).await,
+            Self::Task(task) => task.run(session).await,
+            Self::Follow(follow) => follow.run(session).await,
+            Self::Wait(wait) => wait.run(session).await,
+            Self::Reply(reply) => reply.run(session).await,
+            Self::Cancel(cancel) => cancel.run(session).await,
+            Self::Reconcile(reconcile) => reconcile.run(session).await,
+            Self::Settings(settings) => settings.run(session).await,
+            Self::Doctor(doctor) => doctor.run(session).await,
+            Self::Open(open) => open.run(session).await,
+            Self::Completions(completions) => completions.run(session),
+            Self::DemoAgent(demo_agent) => demo_agent.run(session).await,
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The operations of the engine that commands use, with the types of the API. One list, nothing else.
+
+use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_engine::api::views::{
+    AgentTestView, AgentView, ArchiveRequest, CredentialRequest, HealthView, ImportOutcome, NewAgentRequest,
+    Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest, ReplyRequest,
+    ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail, TaskFilter,
+    TaskSummary, WatchRequest,
+};
+use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
+use taskbell_engine::data_dir::DataDir;
+
+type Answer<T> = Result<T, ClientError>;
+
+/// A running engine that has proved itself.
+#[derive(Debug, Clone)]
+pub struct Engine(ApiClient);
+
+impl Engine {
+    pub async fn connect(dir: &DataDir) -> Answer<Self> {
+        ApiClient::connect(dir).await.map(Self)
+    }
+
+    /// The same folder's engine after a restart.
+    pub async fn again(&self) -> Answer<Self> {
+        self.0.again().await.map(Self)
+    }
+
+    pub async fn agents(&self) -> Answer<Page<AgentView>> {
+        self.0.get("agents").await
+    }
+
+    pub async fn agent(&self, name: &AgentName) -> Answer<AgentView> {
+        self.0.get(Endpoint::agent(name, "")).await
+    }
+
+    pub async fn add_agent(&self, agent: &NewAgentRequest) -> Answer<AgentView> {
+        self.0.post("agents", agent).await
+    }
+
+    pub async fn remove_agent(&self, name: &AgentName) -> Answer<()> {
+        self.0.delete(Endpoint::agent(name, "")).await
+    }
+
+    pub async fn set_credential(
+        &self,
+        name: &AgentName,
+        credential: &CredentialRequest,
+    ) -> Answer<AgentView> {
+        self.0.put(Endpoint::agent(name, "credential"), credential).await
+    }
+
+    pub async fn pin_dialect(&self, name: &AgentName, pin: &PinDialectRequest) -> Answer<AgentView> {
+        self.0.put(Endpoint::agent(name, "dialect"), pin).await
+    }
+
+    pub async fn test_agent(&self, name: &AgentName) -> Answer<AgentTestView> {
+        self.0.post(Endpoint::agent(name, "test"), &serde_json::json!({})).await
+    }
+
+    pub async fn import(&self, name: &AgentName) -> Answer<ImportOutcome> {
+        self.0.post(Endpoint::agent(name, "import"), &serde_json::json!({})).await
+    }
+
+    pub async fn send(&self, name: &AgentName, message: &SendRequestView) -> Answer<SendOutcome> {
+        self.0.post(Endpoint::agent(name, "send"), message).await
+    }
+
+    pub async fn watch(&self, name: &AgentName, task_id: &TaskId) -> Answer<TaskSummary> {
+        let request = WatchRequest { task_id: task_id.clone() };
+        self.0.post(Endpoint::agent(name, "watch"), &request).await
+    }
+
+    pub async fn tasks(&self, filter: &TaskFilter) -> Answer<Page<TaskSummary>> {
+        let flag = |holds: bool| holds.then_some(true);
+        let mut endpoint = Endpoint::from("tasks")
+            .with_some("open", flag(filter.open))
+            .with_some("needsYou", flag(filter.needs_you))
+            .with_some("agent", filter.agent.as_ref())
+            .with_some("limit", filter.limit)
+            .with_some("cursor", filter.cursor.as_ref());
+        for state in &filter.states {
+            endpoint = endpoint.with("state", state.word());
+        }
+        self.0.get(endpoint).await
+    }
+
+    /// The one task that an id or a unique prefix names.
+    pub async fn resolve(&self, named: &TaskRef) -> Answer<TaskRef> {
+        let found: ResolvedView = self.0.get(Endpoint::from("tasks/resolve").with("ref", named)).await?;
+        Ok(found.task)
+    }
+
+    pub async fn task(&self, task: &TaskRef) -> Answer<TaskDetail> {
+        self.0.get(Endpoint::task(task, "")).await
+    }
+
+    pub async fn delete_task(&self, task: &TaskRef) -> Answer<()> {
+        self.0.delete(Endpoint::task(task, "")).await
+    }
+
+    pub async fn pin(&self, task: &TaskRef, request: PinRequest) -> Answer<TaskSummary> {
+        self.0.put(Endpoint::task(task, "pin"), &request).await
+    }
+
+    pub async fn archive(&self, task: &TaskRef, request: ArchiveRequest) -> Answer<TaskSummary> {
+        self.0.put(Endpoint::task(task, "archive"), &request).await
+    }
+
+    /// Errors: `outcome_unknown` where the reply left and no answer came; it is not to be sent again unseen.
+    pub async fn reply(&self, task: &TaskRef, text: &str) -> Answer<TaskSummary> {
+        self.0.post(Endpoint::task(task, "reply"), &ReplyRequest { text: text.to_owned() }).await
+    }
+
+    /// Returns when the task has ended, or after 30 s.
+    pub async fn cancel(&self, task: &TaskRef) -> Answer<TaskSummary> {
+        self.0.post(Endpoint::task(task, "cancel"), &serde_json::json!({})).await
+    }
+
+    pub async fn reconcile(&self, request: &ReconcileRequest) -> Answer<Page<ReconcileItem>> {
+        self.0.post("reconcile", request).await
+    }
+
+    pub async fn settings(&self) -> Answer<Page<SettingView>> {
+        self.0.get("settings").await
+    }
+
+    pub async fn setting(&self, key: &str) -> Answer<SettingView> {
+        self.0.get(Endpoint::setting(key)).await
+    }
+
+    pub async fn set_setting(&self, key: &str, value: &str) -> Answer<SettingView> {
+        self.0.put(Endpoint::setting(key), &SettingRequest { value: value.to_owned() }).await
+    }
+
+    pub async fn health(&self) -> Answer<HealthView> {
+        self.0.get("health").await
+    }
+
+    pub async fn page_login(&self) -> Answer<PageLoginView> {
+        self.0.post("page-login", &serde_json::json!({})).await
+    }
+
+    /// What changes of one task, from now on.
+    pub fn changes(&self, task: &TaskRef) -> ChangeFeed {
+        self.0.changes(None, Some(task.clone()))
+    }
+}
