@@ -242,7 +242,7 @@ impl FollowMachine {
 
     pub fn mode(&self) -> Mode {
         match &self.phase {
-            Phase::Live { .. } => Mode::Stream,
+            Phase::Live { .. } | Phase::Settling { tries: 0, .. } => Mode::Stream,
             Phase::Polling { attach_at: None, .. } => Mode::Poll,
             Phase::Reading if !self.may_attach() => Mode::Poll,
             Phase::Reading

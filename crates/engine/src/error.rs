@@ -1,7 +1,7 @@
 //! What the engine answers when it cannot do what was asked: a stable code for scripts and pages, one line
 //! for people, the cause as source.
 
-use crate::agent_client::{CallError, CallFault};
+use crate::agent_client::CallError;
 use crate::store::StoreError;
 
 /// An operation that did not happen. The message is one lower-case line that names what was tried and what to do.
@@ -40,11 +40,6 @@ impl From<StoreError> for EngineError {
 
 impl From<CallError> for EngineError {
     fn from(error: CallError) -> Self {
-        let code = match &error.fault {
-            // Scripts know these by the shorter words.
-            CallFault::NotA2a { .. } => "not_a2a",
-            _ => error.code(),
-        };
-        Self { code, message: error.to_string(), source: Some(Box::new(error)) }
+        Self { code: error.code(), message: error.to_string(), source: Some(Box::new(error)) }
     }
 }

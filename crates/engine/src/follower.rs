@@ -216,8 +216,9 @@ impl Worker {
             }
             Action::CloseStream => {
                 self.opening = None;
-                if self.stream.take().is_some() && self.machine.ending().is_none() {
-                    self.open_gap("stream closed");
+                // After a terminal state there is nothing left to hear.
+                if self.stream.take().is_some() && !self.machine.state().is_terminal() {
+                    self.open_gap("stream closed by us");
                 }
             }
         }

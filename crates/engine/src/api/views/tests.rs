@@ -75,7 +75,7 @@ fn a_detail_is_its_summary_with_more_beside() {
     assert_eq!(json["state"], "input-required");
     assert_eq!(
         json["following"],
-        json!({"mode": "push+poll", "since": "1970-01-01T00:00:00.000Z", "attempt": 2})
+        json!({"mode": "push+poll", "since": "1970-01-01T00:00:00.000Z", "attempt": 2, "trouble": null})
     );
     assert_eq!(json["lastConfirmed"]["at"], "2023-11-14T22:13:20.123Z");
     assert_eq!(json["terminalAt"], Value::Null, "absent members are null and not missing");
