@@ -299,6 +299,8 @@ fn http_client() -> Result<reqwest::Client, ClientError> {
         .retry(reqwest::retry::never())
         .referer(false)
         .connect_timeout(CONNECT_WITHIN)
+        // Before the engine closes it: a request on a connection that closes has an unknown outcome.
+        .pool_idle_timeout(Duration::from_secs(4))
         .build()
         .map_err(|source| setup(Arc::new(source)))
 }

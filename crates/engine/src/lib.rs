@@ -16,6 +16,7 @@
 //! | settings | [`settings`] |
 //! | the control API and its JSON | [`api`], [`present`] |
 //! | calling a running engine | [`api_client`] |
+//! | the loopback listener | [`listen`] |
 
 pub mod agent_client;
 pub mod agents;
@@ -27,6 +28,7 @@ pub mod error;
 pub mod follower;
 pub mod keychain;
 pub mod link;
+pub mod listen;
 pub mod parts;
 pub mod present;
 pub mod reads;

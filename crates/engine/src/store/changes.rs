@@ -2,7 +2,9 @@
 //! Numbers are never used twice, also after pruning.
 
 use rusqlite::Connection;
+use taskbell_core::ids::{AgentName, TaskId};
 
+use super::agents::decoded_option;
 use super::error::StoreError;
 use super::keys::{AgentKey, TaskKey};
 use super::writer::WriteContext;
@@ -77,6 +79,47 @@ pub fn last_changes_of_task(
     let mut rows: Vec<ChangeRow> = rows.collect::<Result<_, _>>()?;
     rows.reverse();
     Ok(rows)
+}
+
+/// A change with the names that its keys stand for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedChange {
+    pub change: ChangeRow,
+    pub agent: Option<AgentName>,
+    pub task: Option<TaskId>,
+}
+
+/// The next changes after `seq`, of one task or of all, the oldest first: `limit` at most, and no more after
+/// `octets` of bodies, so that a reader holds a bounded page whatever its changes carry.
+pub fn named_after(
+    connection: &Connection,
+    seq: u64,
+    task: Option<TaskKey>,
+    limit: u32,
+    octets: usize,
+) -> Result<Vec<NamedChange>, StoreError> {
+    let of_task = if task.is_some() { "c.task_ref = ?3 AND" } else { "?3 IS NULL AND" };
+    let sql = format!(
+        "SELECT c.seq, c.at_ms, c.agent_id, c.task_ref, c.source, c.kind, c.body_json, a.name, t.task_id
+         FROM changes c
+         LEFT JOIN tasks t ON t.id = c.task_ref
+         LEFT JOIN agents a ON a.id = coalesce(c.agent_id, t.agent_id)
+         WHERE {of_task} c.seq > ?1 ORDER BY c.seq LIMIT ?2"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query((to_sql(seq), limit, task))?;
+    let mut page = Vec::new();
+    let mut held = 0;
+    while held < octets
+        && let Some(row) = rows.next()?
+    {
+        let change = read(row)?;
+        held += change.body_json.len();
+        let agent = decoded_option(row, 7, |text| AgentName::new(text).ok())?;
+        let task: Option<String> = row.get(8)?;
+        page.push(NamedChange { change, agent, task: task.map(TaskId::new) });
+    }
+    Ok(page)
 }
 
 /// The highest number ever given, 0 before the first.

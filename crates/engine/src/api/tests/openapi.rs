@@ -1,0 +1,140 @@
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::api::document;
+
+fn json() -> Value {
+    serde_json::to_value(document()).unwrap()
+}
+
+fn operations(document: &Value) -> Vec<(String, String, Value)> {
+    let mut all = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            all.push((method.to_uppercase(), path.clone(), operation.clone()));
+        }
+    }
+    all
+}
+
+fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| match value {
+            Value::String(text) if name == "$ref" => {
+                found.insert(text);
+            }
+            other => references(other, found),
+        }),
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => (),
+    }
+}
+
+#[test]
+fn every_reference_of_the_document_leads_somewhere() {
+    let document = json();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap();
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[test]
+fn every_operation_has_its_own_name_a_typed_answer_and_typed_errors() {
+    let document = json();
+    let mut names = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let name = operation["operationId"].as_str().unwrap().to_owned();
+        assert!(names.insert(name.clone()), "{name} names two operations");
+        let responses = operation["responses"].as_object().unwrap();
+        for (status, response) in responses {
+            let typed = response["content"]
+                .as_object()
+                .is_some_and(|content| content.values().all(|body| body["schema"].is_object()));
+            assert!(typed || status == "204", "{method} {path} {status} has no type");
+        }
+        let errors = responses.keys().any(|status| status == "default" || status.starts_with('4'));
+        assert!(errors || path.ends_with("/openapi.json"), "{method} {path} names no error");
+    }
+}
+
+/// The operations that clients rely on.
+const OPERATIONS: &str = "
+GET /api/v1/agents
+POST /api/v1/agents
+DELETE /api/v1/agents/{agent}
+GET /api/v1/agents/{agent}
+PUT /api/v1/agents/{agent}/credential
+PUT /api/v1/agents/{agent}/dialect
+POST /api/v1/agents/{agent}/import
+POST /api/v1/agents/{agent}/send
+POST /api/v1/agents/{agent}/test
+POST /api/v1/agents/{agent}/watch
+GET /api/v1/changes
+GET /api/v1/health
+GET /api/v1/hello
+GET /api/v1/openapi.json
+POST /api/v1/page-login
+POST /api/v1/reconcile
+POST /api/v1/session
+GET /api/v1/settings
+DELETE /api/v1/settings/{key}
+GET /api/v1/settings/{key}
+PUT /api/v1/settings/{key}
+GET /api/v1/tasks
+GET /api/v1/tasks/resolve
+DELETE /api/v1/tasks/{agent}/{taskId}
+GET /api/v1/tasks/{agent}/{taskId}
+PUT /api/v1/tasks/{agent}/{taskId}/archive
+POST /api/v1/tasks/{agent}/{taskId}/cancel
+GET /api/v1/tasks/{agent}/{taskId}/changes
+PUT /api/v1/tasks/{agent}/{taskId}/follow
+PUT /api/v1/tasks/{agent}/{taskId}/pin
+POST /api/v1/tasks/{agent}/{taskId}/reply
+";
+
+#[test]
+fn the_document_lists_every_operation_that_clients_rely_on() {
+    let mut listed: Vec<String> =
+        operations(&json()).into_iter().map(|(method, path, _)| format!("{method} {path}")).collect();
+    let mut expected: Vec<&str> = OPERATIONS.trim().lines().collect();
+    listed.sort();
+    expected.sort();
+    assert_eq!(listed, expected);
+}
+
+#[tokio::test]
+async fn every_operation_of_the_document_is_answered_by_the_router_and_no_other_method() {
+    let served = super::Served::start().await;
+    let document = json();
+    let all = operations(&document);
+    for (method, path, _) in &all {
+        let real = path.replace("{agent}", "nobody").replace("{taskId}", "a%2Fb").replace("{key}", "no.such");
+        let streams = path.ends_with("/changes") && !path.contains("{taskId}");
+        let real = if streams { format!("{real}?after=x") } else { real };
+        let answer = served.call(&format!("{method} {real}"), "{}").await;
+        if answer.status >= 400 {
+            let code = answer.code();
+            assert!(
+                !matches!(code.as_str(), "no_such_endpoint" | "no_such_method" | "internal"),
+                "{method} {path}: {code}"
+            );
+        }
+        for other in ["GET", "POST", "PUT", "DELETE", "PATCH"] {
+            if all.iter().any(|(known, at, _)| known == other && at == path) {
+                continue;
+            }
+            let answer = served.call(&format!("{other} {real}"), "{}").await;
+            assert_eq!(answer.code(), "no_such_method", "{other} {path} is not in the document");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_document_is_served() {
+    let served = super::Served::start().await;
+    assert_eq!(served.call("GET /api/v1/openapi.json", "").await.json(), json());
+}
