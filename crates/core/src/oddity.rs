@@ -33,8 +33,6 @@ pub enum Oddity {
     ReattachWithoutTask,
     /// An event, line or body over our limits.
     OverLimit,
-    /// A stream that the agent closes as soon as it is opened.
-    StreamClosedAtOnce,
 }
 
 impl Oddity {
@@ -55,7 +53,6 @@ impl Oddity {
             Self::UnknownState { .. } => "unknown_state",
             Self::ReattachWithoutTask => "reattach_without_task",
             Self::OverLimit => "over_limit",
-            Self::StreamClosedAtOnce => "stream_closed_at_once",
         }
     }
 
@@ -82,7 +79,6 @@ impl Oddity {
             Self::AppendWithoutStart => "extended an artifact whose beginning was never sent".into(),
             Self::ReattachWithoutTask => "reattached without saying where the task stands".into(),
             Self::OverLimit => "sent an event over the size limit".into(),
-            Self::StreamClosedAtOnce => "closed a stream as soon as it was open".into(),
         }
     }
 }

@@ -40,7 +40,7 @@ const UPKEEP: Duration = Duration::from_secs(3_600);
 const DAY_MS: i64 = 86_400_000;
 const PRUNE_AT_ONCE: u32 = 500;
 
-/// A running engine. Clones share it.
+/// The workers and what they share. Clones share them.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
@@ -56,8 +56,13 @@ struct Inner {
 }
 
 impl Engine {
-    /// Starts the workers on a store that is open. The keychain is probed meanwhile.
-    pub async fn start(store: Store, opened: OpenReport, keychain: Keychain) -> Result<Self, EngineError> {
+    /// Starts the workers on a store that is open. The keychain is probed meanwhile. What a program runs is
+    /// [`crate::running::RunningEngine`], which has the data folder and the listener as well.
+    pub async fn with_store(
+        store: Store,
+        opened: OpenReport,
+        keychain: Keychain,
+    ) -> Result<Self, EngineError> {
         let clock = crate::store::wall_clock();
         let http = Http::new(HttpSettings::default())
             .map_err(|error| EngineError::new("client_setup_failed", error.to_string()))?;

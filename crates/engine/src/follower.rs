@@ -261,6 +261,7 @@ impl Worker {
             Ok(applied) => {
                 self.trouble = None;
                 self.last_heard_ms = self.parts.now_ms();
+                self.note_credential().await;
                 if applied.regressed && !applied.settled {
                     self.machine.handle_unsettled_read(now, jitter());
                 } else {
@@ -283,6 +284,18 @@ impl Worker {
                 let identity = reads::identity(&self.agent, self.credential_version);
                 self.machine.handle_read_failed(failure, identity, now, jitter());
             }
+        }
+    }
+
+    /// A task that is shown to a new credential belongs to it.
+    async fn note_credential(&mut self) {
+        let (key, present) = (self.key, self.agent.now().row.credential_version);
+        if present != self.credential_version {
+            self.credential_version = present;
+            self.post("credential version", move |context| {
+                tasks::set_credential_version(context, key, present)
+            })
+            .await;
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! | noun | room |
 //! |---|---|
-//! | everything put together | [`engine`] |
+//! | the workers put together, and what can be asked of them | [`engine`] |
 //! | an agent, called | [`agent_client`] |
 //! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
 //! | what a user does with tasks | [`tasks`] |

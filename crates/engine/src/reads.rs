@@ -25,11 +25,6 @@ impl ReadError {
     /// The stable word kept with the task while it lasts.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Call(error)
-                if is_outage(&error.fault) && !matches!(error.code(), code if code.starts_with("tls")) =>
-            {
-                "agent_unreachable"
-            }
             Self::Call(error) => error.code(),
             Self::Store(error) => error.code(),
         }

@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 async fn start_engine(folder: &tempfile::TempDir) -> Engine {
     let (store, opened) = Store::open(folder.path(), wall_clock()).unwrap();
     let keychain = Keychain::start(KeychainChoice::Memory, "test", Duration::from_secs(1)).unwrap();
-    Engine::start(store, opened, keychain).await.unwrap()
+    Engine::with_store(store, opened, keychain).await.unwrap()
 }
 
 fn demo(port: u16, state: Option<&std::path::Path>) -> Options {

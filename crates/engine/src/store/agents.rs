@@ -142,6 +142,18 @@ pub fn set_probed(
     one_row(context.tx.prepare_cached(sql)?.execute(values)?, key)
 }
 
+/// The agent has moved: for the built-in one, whose port is found anew.
+pub fn set_address(
+    context: &mut WriteContext<'_>,
+    key: AgentKey,
+    registered_url: &str,
+    origin: &Origin,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE agents SET registered_url = ?2, origin = ?3, interface_url = NULL WHERE id = ?1";
+    let values = (key, registered_url, origin.to_string());
+    one_row(context.tx.prepare_cached(sql)?.execute(values)?, key)
+}
+
 /// The card is the one we have (304): only the time moves.
 pub fn set_card_read(context: &mut WriteContext<'_>, key: AgentKey) -> Result<(), StoreError> {
     let sql = "UPDATE agents SET card_read_at_ms = ?2 WHERE id = ?1";

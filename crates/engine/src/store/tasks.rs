@@ -363,6 +363,17 @@ pub fn set_trouble(
     Ok(())
 }
 
+/// The agent shows the task to this credential: from now on it is the one the task belongs to.
+pub fn set_credential_version(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    version: i64,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE tasks SET credential_version = ?2 WHERE id = ?1";
+    context.tx.prepare_cached(sql)?.execute((key, version))?;
+    Ok(())
+}
+
 /// A stretch in which nobody listened. Text of that time may never be seen.
 pub fn record_gap(
     context: &mut WriteContext<'_>,
