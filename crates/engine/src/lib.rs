@@ -4,6 +4,8 @@
 //!
 //! | noun | room |
 //! |---|---|
+//! | a program's engine: folder, listener, workers | [`running`] |
+//! | the built-in agent | [`demo`] |
 //! | the workers put together, and what can be asked of them | [`engine`] |
 //! | an agent, called | [`agent_client`] |
 //! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
@@ -23,6 +25,7 @@ pub mod agents;
 pub mod api;
 pub mod api_client;
 pub mod data_dir;
+pub mod demo;
 pub mod engine;
 pub mod error;
 pub mod follower;
@@ -33,6 +36,7 @@ pub mod parts;
 pub mod present;
 pub mod reads;
 pub mod reconciler;
+pub mod running;
 pub mod settings;
 pub mod store;
 pub mod tasks;

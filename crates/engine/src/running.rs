@@ -1,0 +1,181 @@
+//! What a program runs: the data folder held, the store open, the workers, the listener, and the way out.
+//!
+//! Order matters. The folder's lock decides before a port or the database is opened; clients are told where
+//! we are only once everything answers.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use taskbell_core::credential::Secret;
+use taskbell_demo_agent::DemoAgent;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::api::access::Access;
+use crate::api::{self, ApiState};
+use crate::data_dir::{DataDir, DataDirError, HeldDataDir, Runtime};
+use crate::demo;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::keychain::{DEADLINE, Keychain, KeychainChoice, KeychainError};
+use crate::listen::{Bound, Limits, ListenError};
+use crate::store::{OpenError, Store, StoreError, wall_clock};
+
+/// How long the parts of a stop may take; together they stay under 3 s.
+const STORE_CLOSES_WITHIN: Duration = Duration::from_millis(1_500);
+const CREDENTIAL_FILE: &str = "credentials";
+
+/// Where secrets are kept, as chosen in the open.
+#[derive(Debug, Clone)]
+pub enum CredentialStore {
+    Os,
+    File { passphrase: Secret },
+    Memory,
+}
+
+#[derive(Debug, Clone)]
+pub struct EngineOptions {
+    pub data_dir: DataDir,
+    /// Gateway, API and page. Loopback only; port 0 picks a free one.
+    pub gateway: SocketAddr,
+    pub credential_store: CredentialStore,
+    /// Run the built-in agent as well.
+    pub demo: bool,
+}
+
+/// Where a running engine is found.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    pub pid: u32,
+    /// `http://127.0.0.1:PORT`
+    pub gateway: String,
+    /// The page, with a sign-in that works once, within a minute.
+    pub page: String,
+}
+
+/// Why the engine did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Keychain(#[from] KeychainError),
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    #[error("the system gives no random numbers")]
+    Random,
+    #[error("the page has no address: {message}")]
+    Page { message: String },
+    #[error("the store stopped: nothing can be kept any more")]
+    StoreStopped,
+}
+
+impl StartError {
+    /// The stable word that scripts match on.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::DataDir(error) => error.code(),
+            Self::Listen(error) => error.code(),
+            Self::Open(error) => error.code(),
+            Self::Keychain(error) => error.code(),
+            Self::Engine(error) => error.code,
+            Self::Random => "no_randomness",
+            Self::Page { .. } => "no_port",
+            Self::StoreStopped => StoreError::Stopped.code(),
+        }
+    }
+}
+
+/// An engine with everything round it.
+pub struct RunningEngine {
+    engine: Engine,
+    ready: Ready,
+    folder: HeldDataDir,
+    demo: Option<DemoAgent>,
+    stop: watch::Sender<bool>,
+    listener: JoinHandle<()>,
+}
+
+impl RunningEngine {
+    pub async fn start(options: EngineOptions) -> Result<Self, StartError> {
+        let folder = options.data_dir.hold()?;
+        let bound = Bound::bind(options.gateway).await?;
+        let path = folder.path().to_owned();
+        let (store, opened) = tokio::task::spawn_blocking(move || Store::open(&path, wall_clock()))
+            .await
+            .map_err(|_| StartError::StoreStopped)??;
+        let choice = match options.credential_store {
+            CredentialStore::Os => KeychainChoice::Os,
+            CredentialStore::Memory => KeychainChoice::Memory,
+            CredentialStore::File { passphrase } => {
+                KeychainChoice::File { path: folder.path().join(CREDENTIAL_FILE), passphrase }
+            }
+        };
+        let keychain = Keychain::start(choice, store.install_id(), DEADLINE)?;
+        let engine = Engine::with_store(store, opened, keychain).await?;
+
+        let token = Secret::new(api::proof::random_text().map_err(|_| StartError::Random)?);
+        let access = Arc::new(Access::new(token.clone()));
+        let address = bound.address();
+        access.set_port(address.port());
+        let (stop, stopping) = watch::channel(false);
+        let state = ApiState { engine: engine.clone(), access, stop: stopping.clone() };
+        let page = state
+            .page_login(Instant::now())
+            .map_err(|error| StartError::Page { message: error.message })?
+            .url;
+        let listener = tokio::spawn(bound.serve(api::guarded(state), Limits::default(), stopping));
+        let demo = match options.demo {
+            true => Some(demo::start(&engine, folder.path()).await?),
+            false => None,
+        };
+        let ready = Ready { pid: std::process::id(), gateway: format!("http://{address}"), page };
+        folder.publish(&Runtime {
+            pid: ready.pid,
+            gateway: Some(ready.gateway.clone()),
+            inbox: None,
+            token,
+        })?;
+        Ok(Self { engine, ready, folder, demo, stop, listener })
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// Returns when the engine cannot go on: nothing can be acknowledged without its store.
+    pub async fn failed(&self) -> StartError {
+        self.engine.store().stopped().await;
+        StartError::StoreStopped
+    }
+
+    /// Stops accepting, ends the streams, closes the store, tells clients that we are gone.
+    pub async fn stop(self) {
+        let _ = self.stop.send(true); // Nobody listening is as good as stopped.
+        let demo = async {
+            match self.demo {
+                Some(demo) => demo.stop().await,
+                None => Ok(()),
+            }
+        };
+        let ((), demo, listener) = tokio::join!(self.engine.stop(STORE_CLOSES_WITHIN), demo, self.listener);
+        if let Err(error) = demo {
+            tracing::warn!(%error, "the built-in agent did not stop cleanly");
+        }
+        if let Err(error) = listener {
+            tracing::warn!(%error, "the listener did not stop cleanly");
+        }
+        if let Err(error) = self.folder.retract() {
+            tracing::warn!(%error, "runtime.json was not removed");
+        }
+    }
+}
