@@ -44,7 +44,7 @@ impl Served {
         let held = DataDir::at(folder.path()).hold().unwrap();
         let (store, opened) = Store::open(folder.path(), wall_clock()).unwrap();
         let keychain = Keychain::start(KeychainChoice::Memory, "test", Duration::from_secs(2)).unwrap();
-        let engine = Engine::start(store.clone(), opened, keychain).await.unwrap();
+        let engine = Engine::with_store(store.clone(), opened, keychain).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let access = Arc::new(Access::new(Secret::new(TOKEN)));
         let state = ApiState { engine, access, stop: stopped.clone() };
