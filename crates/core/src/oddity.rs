@@ -11,6 +11,8 @@ pub enum Oddity {
     NotJson,
     /// JSON beyond our limits: nested too deep, or a key twice.
     UnsafeJson,
+    /// Octets under the type of an event stream that make none: compressed, or a JSON document.
+    NotEvents,
     /// Invalid UTF-8 in an event.
     Damaged,
     /// A response to a request that this stream did not make.
@@ -41,6 +43,7 @@ impl Oddity {
         match self {
             Self::MixedVocabulary => "mixed_vocabulary",
             Self::NotJson => "not_json",
+            Self::NotEvents => "not_events",
             Self::UnsafeJson => "unsafe_json",
             Self::Damaged => "damaged_text",
             Self::WrongResponseId => "wrong_response_id",
@@ -71,6 +74,7 @@ impl Oddity {
             }
             Self::MixedVocabulary => "mixed both state vocabularies in one stream".into(),
             Self::NotJson => "sent an event that is not JSON".into(),
+            Self::NotEvents => "sent as an event stream what is none".into(),
             Self::UnsafeJson => "sent JSON nested too deep or with a key twice".into(),
             Self::Damaged => "sent text that is not UTF-8".into(),
             Self::WrongResponseId => "answered a request that was not made".into(),

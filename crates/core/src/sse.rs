@@ -23,6 +23,8 @@ const MAX_ID: usize = 4 * 1024;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+const FIELD_NAMES: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
+
 /// How much one peer may make a decoder hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -104,6 +106,9 @@ pub struct Decoder {
     after_cr: bool,
     event_lossy: bool,
     lossy: bool,
+    had_event: bool,
+    /// A line of no field that event streams have.
+    foreign_line: bool,
     fault: Option<SseFault>,
 }
 
@@ -122,6 +127,8 @@ impl Decoder {
             after_cr: false,
             event_lossy: false,
             lossy: false,
+            had_event: false,
+            foreign_line: false,
             fault: None,
         }
     }
@@ -150,8 +157,17 @@ impl Decoder {
             StreamEnd::IncompleteDiscarded
         };
         self.lossy |= std::str::from_utf8(&line).is_err() || std::str::from_utf8(&self.data).is_err();
+        // A field's name may be cut like anything else.
+        let cut_name = FIELD_NAMES.iter().any(|name| name.starts_with(&line));
+        self.foreign_line |= matches!(Field::of(&line), Field::Unknown(_)) && !cut_name;
         self.forget_event();
         end
+    }
+
+    /// This is no event stream: no event came, and something else did, such as a JSON document or
+    /// compressed octets. Exact after [`finish`](Self::finish).
+    pub fn is_something_else(&self) -> bool {
+        self.foreign_line && !self.had_event
     }
 
     /// Some octet of the stream was not UTF-8, be it in an event or in a line that counts for nothing.
@@ -296,7 +312,10 @@ impl Decoder {
                 }
             }
             Field::Comment(line) => self.lossy |= std::str::from_utf8(line).is_err(),
-            Field::Unknown(line) => self.event_lossy |= std::str::from_utf8(line).is_err(),
+            Field::Unknown(line) => {
+                self.foreign_line = true;
+                self.event_lossy |= std::str::from_utf8(line).is_err();
+            }
         }
         self.lossy |= self.event_lossy;
     }
@@ -313,6 +332,7 @@ impl Decoder {
             self.last_id.clone_from(&self.id);
         }
         if self.data_lines > 0 {
+            self.had_event = true;
             let octets = uncopied.unwrap_or(&self.data);
             // The whole is decoded at once: no character reaches across a line feed.
             let data = match std::str::from_utf8(octets) {
@@ -470,6 +490,26 @@ mod tests {
     fn a_mark_on_a_later_line_makes_that_field_unknown() {
         let outcome = decode([b"data: a\n\xef\xbb\xbfdata: b\n\n".as_slice()]);
         assert_eq!(data_of(&outcome), ["a"]);
+    }
+
+    #[test]
+    fn what_makes_no_event_and_is_no_comment_is_something_else() {
+        let cases: [(&[u8], bool); 8] = [
+            (b"{\"jsonrpc\":\"2.0\"}", true),
+            (b"\x1f\x8b\x08\n\n", true),
+            (b"<!doctype html>\n", true),
+            (b"", false),
+            (b": ping\n\n", false),
+            (b": pi", false),
+            (b"da", false),
+            (b"x-trace: 1\ndata: one\n\n{", false),
+        ];
+        for (octets, expected) in cases {
+            let mut decoder = Decoder::new(Limits::default());
+            decoder.push(octets, &mut |_| {}).unwrap();
+            decoder.finish();
+            assert_eq!(decoder.is_something_else(), expected, "{}", octets.escape_ascii());
+        }
     }
 
     #[test]

@@ -69,11 +69,17 @@ impl FrameReader {
         let value = match json::parse_str(data) {
             Ok(value) => value,
             Err(_) if event_type != "message" && event_type != "error" => return ReadFrame::nothing(),
+            // The damage is why it cannot be read.
+            Err(_) if lossy => return ReadFrame::unbelieved(Oddity::Damaged),
             Err(JsonFault::TooDeep | JsonFault::RepeatedKey { .. }) => {
                 return ReadFrame::unbelieved(Oddity::UnsafeJson);
             }
             Err(_) => return ReadFrame::unbelieved(Oddity::NotJson),
         };
+        // Frames of another name are other people's: heartbeats, counters, whatever shape they have.
+        if event_type != "message" && value.get("error").is_none() && !is_rest_error(&value) {
+            return ReadFrame::nothing();
+        }
         let result = match self.binding {
             Binding::JsonRpc => match Response::read(value, None) {
                 Ok(response) if !response.answers(self.request_id) => {
@@ -93,7 +99,6 @@ impl FrameReader {
                     wants_read: true,
                 };
             }
-            Ok(_) if event_type != "message" => return ReadFrame::nothing(),
             Ok(value) => value,
         };
         match read::stream_event(value) {
@@ -185,7 +190,9 @@ mod tests {
     #[test]
     fn a_frame_of_another_name_without_an_error_is_ignored() {
         assert_eq!(reader().read("ping", &frame("t", "failed"), false), ReadFrame::nothing());
-        assert_eq!(reader().read("ping", "hello", false), ReadFrame::nothing());
+        for data in ["hello", "{}", "[1]", "7"] {
+            assert_eq!(reader().read("ping", data, false), ReadFrame::nothing(), "{data}");
+        }
     }
 
     #[test]
@@ -195,6 +202,14 @@ mod tests {
         let read = reader.read("message", &frame("t", "TASK_STATE_COMPLETED"), false);
         assert_eq!(read.oddities, vec![Oddity::MixedVocabulary]);
         assert!(matches!(read.content, FrameContent::Event(_)));
+    }
+
+    #[test]
+    fn a_frame_that_damage_made_unreadable_is_damaged_and_not_bad_json() {
+        let read = reader().read("message", "{\"x\":\u{fffd}}", true);
+        assert_eq!(read, ReadFrame::unbelieved(Oddity::Damaged));
+        let read = reader().read("message", "{\"x\":\u{fffd}}", false);
+        assert_eq!(read, ReadFrame::unbelieved(Oddity::NotJson));
     }
 
     #[test]

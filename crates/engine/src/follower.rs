@@ -406,8 +406,13 @@ impl Worker {
 
     async fn handle_end(&mut self, end: EndOfStream) {
         self.stream = None;
-        if let EndOfStream::Limit(_) = end {
-            self.note_oddities(&[Oddity::OverLimit]).await;
+        match end {
+            EndOfStream::Limit(_) => self.note_oddities(&[Oddity::OverLimit]).await,
+            EndOfStream::NotEvents => self.note_oddities(&[Oddity::NotEvents]).await,
+            EndOfStream::Clean
+            | EndOfStream::Incomplete
+            | EndOfStream::Reset
+            | EndOfStream::TimedOut => {}
         }
         // Most SDKs close the stream of a task that waits: nothing is said until somebody answers.
         let expected = end == EndOfStream::Clean && self.machine.state().is_interrupted();
@@ -415,6 +420,7 @@ impl Worker {
             self.open_gap(match end {
                 EndOfStream::Clean => "stream ended",
                 EndOfStream::Incomplete => "stream cut within an event",
+                EndOfStream::NotEvents => "no event stream",
                 EndOfStream::Reset => "connection broke",
                 EndOfStream::TimedOut => "connection silent",
                 EndOfStream::Limit(_) => "event over the limit",

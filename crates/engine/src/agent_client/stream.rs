@@ -40,6 +40,8 @@ pub enum EndOfStream {
     Clean,
     /// The peer ended it within an event, which is dropped.
     Incomplete,
+    /// The peer ended it, and what it sent was no event stream.
+    NotEvents,
     /// The connection broke.
     Reset,
     /// The connection died without a word: no answer to pings, or the system gave it up.
@@ -53,6 +55,7 @@ impl EndOfStream {
         match self {
             Self::Clean => "clean",
             Self::Incomplete => "incomplete",
+            Self::NotEvents => "not_events",
             Self::Reset => "reset",
             Self::TimedOut => "timed_out",
             Self::Limit(fault) => fault.code(),
@@ -123,6 +126,7 @@ impl Subscription {
                 Err(fault) => EndOfStream::Limit(fault),
             },
             Ok(None) => match live.decoder.finish() {
+                _ if live.decoder.is_something_else() => EndOfStream::NotEvents,
                 StreamEnd::Clean => EndOfStream::Clean,
                 StreamEnd::IncompleteDiscarded => EndOfStream::Incomplete,
             },

@@ -70,6 +70,17 @@ async fn an_end_within_an_event_and_a_broken_connection_are_told_apart() {
 }
 
 #[tokio::test]
+async fn octets_that_are_no_event_stream_are_named_as_such() {
+    for body in [&b"{\"jsonrpc\":\"2.0\"}"[..], b"\x1f\x8b\x08\x00\n\n"] {
+        let mut octets = stream_of(&[body]);
+        octets.extend(b"0\r\n\r\n");
+        let agent = RawAgent::always(octets).await;
+        let items = all_of(client(&agent.url).subscribe(&task_id()).await.unwrap()).await;
+        assert_eq!(items.last(), Some(&StreamItem::End(EndOfStream::NotEvents)));
+    }
+}
+
+#[tokio::test]
 async fn a_stream_has_no_total_limit() {
     let agent = RawAgent::start(|_, mut socket| async move {
         socket.write_all(STREAM_HEAD).await?;
