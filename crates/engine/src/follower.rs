@@ -409,10 +409,7 @@ impl Worker {
         match end {
             EndOfStream::Limit(_) => self.note_oddities(&[Oddity::OverLimit]).await,
             EndOfStream::NotEvents => self.note_oddities(&[Oddity::NotEvents]).await,
-            EndOfStream::Clean
-            | EndOfStream::Incomplete
-            | EndOfStream::Reset
-            | EndOfStream::TimedOut => {}
+            EndOfStream::Clean | EndOfStream::Incomplete | EndOfStream::Reset | EndOfStream::TimedOut => {}
         }
         // Most SDKs close the stream of a task that waits: nothing is said until somebody answers.
         let expected = end == EndOfStream::Clean && self.machine.state().is_interrupted();
