@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use taskbell_core::credential::Secret;
 use taskbell_core::ids::TaskRef;
 use url::{Host, Url};
@@ -153,9 +153,10 @@ impl ApiClient {
         self.call(Method::PUT, &endpoint.into(), Some(encoded(body)?)).await
     }
 
-    /// Deletes; there is nothing to read in the answer.
+    /// Deletes. Where the answer says what is there instead, nobody reads it.
     pub async fn delete(&self, endpoint: impl Into<Endpoint>) -> Result<(), ClientError> {
-        self.call(Method::DELETE, &endpoint.into(), None).await
+        let _: IgnoredAny = self.call(Method::DELETE, &endpoint.into(), None).await?;
+        Ok(())
     }
 
     /// The change feed after a number, or from now on; of one task, or of all.

@@ -2,6 +2,7 @@
 
 mod feed;
 mod guards;
+mod nouns;
 mod openapi;
 mod sessions;
 
