@@ -9,13 +9,20 @@
 //!   which also replaces what was pieced together. Another terminal state comes by GetTask alone.
 //! - A read replaces, unless frames arrived after it was asked: then they are newer and stay, and the
 //!   read adds what they lack.
+//! - History that a read no longer reaches back to is kept; it is capped, and so is the text of artifacts:
+//!   no peer fills memory or disk.
 //! - Artifacts go by id; `append` extends, otherwise they are replaced. A chunk whose beginning was
 //!   never seen is kept and the task read.
 
 use crate::ids::ArtifactId;
 use crate::oddity::Oddity;
 use crate::state::TaskState;
-use crate::task::{Artifact, ArtifactUpdate, Message, StreamEvent, Task, TaskStatus};
+use crate::task::{Artifact, ArtifactUpdate, Message, Part, PartContent, StreamEvent, Task, TaskStatus};
+
+/// Messages kept of one task. What a stream says beyond is in the timeline only.
+pub const HISTORY_MAX: usize = 1_000;
+/// Octets of artifact content kept of one task: as much as one answer to GetTask may have.
+pub const CONTENT_MAX: usize = 16 << 20;
 
 /// Position in our own order of things: taken from one counter at the start of a read and at the
 /// arrival of a frame.
@@ -31,6 +38,8 @@ pub struct TaskRecord {
     pub incomplete: Vec<ArtifactId>,
     newest_read: Option<Order>,
     newest_frame: Option<Order>,
+    /// Octets of the artifacts' content, kept along so that a chunk need not count them all.
+    content: usize,
 }
 
 /// What came of one frame or read.
@@ -79,12 +88,13 @@ impl TaskRecord {
     /// A record of a task as first seen, by a read or in an answer to a send.
     pub fn new(task: Task, order: Order) -> Self {
         let settled = task.status.state.is_terminal();
-        Self { task, settled, incomplete: Vec::new(), newest_read: Some(order), newest_frame: None }
+        Self { newest_read: Some(order), ..Self::restored(task, settled, Vec::new()) }
     }
 
     /// A record taken from the store: whatever was asked or heard before has been lost with the process.
     pub fn restored(task: Task, settled: bool, incomplete: Vec<ArtifactId>) -> Self {
-        Self { task, settled, incomplete, newest_read: None, newest_frame: None }
+        let content = content_of(&task.artifacts);
+        Self { task, settled, incomplete, newest_read: None, newest_frame: None, content }
     }
 
     pub fn state(&self) -> TaskState {
@@ -194,6 +204,15 @@ impl TaskRecord {
 
     fn apply_artifact(&mut self, update: ArtifactUpdate, outcome: &mut Outcome) {
         let ArtifactUpdate { artifact, append, .. } = update;
+        let arriving = octets(&artifact.parts);
+        if self.content + arriving > CONTENT_MAX {
+            if !self.incomplete.contains(&artifact.artifact_id) {
+                self.incomplete.push(artifact.artifact_id);
+                outcome.oddities.push(Oddity::TooMuchContent);
+            }
+            return;
+        }
+        self.content += arriving;
         let known = self.task.artifacts.iter().position(|item| item.artifact_id == artifact.artifact_id);
         match (known, append) {
             (Some(index), true) => {
@@ -206,6 +225,7 @@ impl TaskRecord {
             }
             (Some(index), false) => {
                 self.incomplete.retain(|id| *id != artifact.artifact_id);
+                self.content -= octets(&self.task.artifacts[index].parts);
                 if self.task.artifacts[index] != artifact {
                     self.task.artifacts[index] = artifact;
                     outcome.changes.push(TaskChange::ArtifactReplaced { index });
@@ -225,8 +245,8 @@ impl TaskRecord {
 
     fn add_message(&mut self, message: Message, outcome: &mut Outcome) {
         let known = !message.message_id.as_str().is_empty()
-            && self.task.history.iter().any(|item| item.message_id == message.message_id);
-        if !known {
+            && self.task.history.iter().rev().any(|item| item.message_id == message.message_id);
+        if !known && self.task.history.len() < HISTORY_MAX {
             self.task.history.push(message);
             outcome.changes.push(TaskChange::HistoryExtended { from: self.task.history.len() - 1 });
         }
@@ -235,6 +255,7 @@ impl TaskRecord {
     /// Takes the answer for what is. An empty history is not believed: some servers leave it out.
     fn replace(&mut self, answer: Task, outcome: &mut Outcome) {
         let Task { id: _, context_id, status, artifacts, history, metadata, extra } = answer;
+        let history = self.with_what_came_before(history);
         if !history.is_empty() && self.task.history != history {
             let grown =
                 history.len() > self.task.history.len() && history.starts_with(self.task.history.as_slice());
@@ -259,10 +280,32 @@ impl TaskRecord {
         self.set_status(status, outcome);
     }
 
+    /// A read gives the last messages only: those known from before its first one stay.
+    fn with_what_came_before(&self, mut history: Vec<Message>) -> Vec<Message> {
+        let before =
+            history.first().filter(|first| !first.message_id.as_str().is_empty()).and_then(|first| {
+                self.task.history.iter().position(|message| message.message_id == first.message_id)
+            });
+        if let Some(before) = before.filter(|before| *before > 0) {
+            // What the answer places itself is where the answer says.
+            let placed: std::collections::HashSet<&str> =
+                history.iter().map(|message| message.message_id.as_str()).collect();
+            let earlier = self.task.history.iter().take(before);
+            let mut whole: Vec<Message> =
+                earlier.filter(|message| !placed.contains(message.message_id.as_str())).cloned().collect();
+            whole.append(&mut history);
+            history = whole;
+        }
+        let excess = history.len().saturating_sub(HISTORY_MAX);
+        history.drain(..excess);
+        history
+    }
+
     fn replace_artifacts(&mut self, artifacts: Vec<Artifact>, outcome: &mut Outcome) {
         if self.task.artifacts == artifacts {
             return;
         }
+        self.content = content_of(&artifacts);
         let same_ids = self.task.artifacts.len() <= artifacts.len()
             && self
                 .task
@@ -296,6 +339,7 @@ impl TaskRecord {
             let known = self.task.artifacts.iter().position(|item| item.artifact_id == artifact.artifact_id);
             match known {
                 None => {
+                    self.content += octets(&artifact.parts);
                     self.task.artifacts.push(artifact);
                     let index = self.task.artifacts.len() - 1;
                     outcome.changes.push(TaskChange::ArtifactReplaced { index });
@@ -313,6 +357,21 @@ impl TaskRecord {
             outcome.changes.push(TaskChange::Details);
         }
     }
+}
+
+fn content_of(artifacts: &[Artifact]) -> usize {
+    artifacts.iter().map(|artifact| octets(&artifact.parts)).sum()
+}
+
+/// What a part takes, roughly: its text, or its JSON, and a little for the rest.
+fn octets(parts: &[Part]) -> usize {
+    parts
+        .iter()
+        .map(|part| match &part.content {
+            PartContent::Text(text) | PartContent::Raw(text) | PartContent::Url(text) => text.len() + 64,
+            PartContent::Data(value) | PartContent::Unknown(value) => value.to_string().len() + 64,
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -473,6 +532,40 @@ mod tests {
         record.apply_read(said, 2);
         record.apply_read(bare("completed"), 3);
         assert_eq!(record.task.history.len(), 1);
+    }
+
+    #[test]
+    fn a_read_that_reaches_less_far_back_does_not_erase_the_beginning() {
+        let history = |ids: &[u32]| {
+            let messages: Vec<Value> = ids
+                .iter()
+                .map(|id| json!({"messageId":format!("m-{id}"),"role":"agent","parts":[]}))
+                .collect();
+            task(json!({"id":"t","status":{"state":"working"},"history":messages}))
+        };
+        let mut record = working();
+        record.apply_read(history(&[1, 2, 3]), 2);
+        record.apply_read(history(&[3, 4]), 3);
+        let ids: Vec<_> = record.task.history.iter().map(|message| message.message_id.to_string()).collect();
+        assert_eq!(ids, ["m-1", "m-2", "m-3", "m-4"]);
+    }
+
+    #[test]
+    fn no_agent_fills_the_memory_with_one_task() {
+        let mut record = working();
+        let big = "x".repeat(1 << 20);
+        let mut oddities = Vec::new();
+        for order in 0..40 {
+            oddities.extend(record.apply_event(chunk("a", order > 0, &big), 2 + order).oddities);
+        }
+        assert!(record.task.artifacts[0].text().len() <= CONTENT_MAX);
+        assert_eq!(oddities, vec![Oddity::TooMuchContent], "noted once");
+        for order in 0..2_000_u64 {
+            let update = event(json!({"statusUpdate":{"taskId":"t","status":{"state":"working",
+                "message":{"messageId":format!("m-{order}"),"role":"agent","parts":[]}}}}));
+            record.apply_event(update, 100 + order);
+        }
+        assert_eq!(record.task.history.len(), HISTORY_MAX);
     }
 
     /// An agent's run: the events it emits, and the task as it stands after each.

@@ -35,6 +35,10 @@ pub enum Oddity {
     ReattachWithoutTask,
     /// An event, line or body over our limits.
     OverLimit,
+    /// More text than is kept of one task.
+    TooMuchContent,
+    /// More news of one task than is kept in its timeline.
+    Flood,
 }
 
 impl Oddity {
@@ -56,6 +60,8 @@ impl Oddity {
             Self::UnknownState { .. } => "unknown_state",
             Self::ReattachWithoutTask => "reattach_without_task",
             Self::OverLimit => "over_limit",
+            Self::TooMuchContent => "too_much_content",
+            Self::Flood => "flood",
         }
     }
 
@@ -83,6 +89,8 @@ impl Oddity {
             Self::AppendWithoutStart => "extended an artifact whose beginning was never sent".into(),
             Self::ReattachWithoutTask => "reattached without saying where the task stands".into(),
             Self::OverLimit => "sent an event over the size limit".into(),
+            Self::TooMuchContent => "sent more text for one task than is kept".into(),
+            Self::Flood => "sent news of one task faster than its timeline keeps it".into(),
         }
     }
 }

@@ -254,3 +254,26 @@ async fn lists_are_paged_by_the_latest_change_and_filtered() {
     let completed = TaskFilter { states: vec!["completed".into()], ..TaskFilter::default() };
     assert_eq!(page(completed, None).await.len(), 2);
 }
+
+#[tokio::test]
+async fn a_flood_of_progress_fills_neither_the_timeline_nor_loses_the_end() {
+    let world = World::new().await;
+    let key = world.adopt(working()).await;
+    let flood = (0..3_000).map(|index| status("working", &format!("m-{index}"))).collect();
+    world.events(key, 2, flood).await;
+    world.events(key, 9_000, vec![status("completed", "done")]).await;
+    let agent = world.agent;
+    let (count, oddities): (i64, _) = world
+        .store
+        .read(move |connection| {
+            let count = connection.query_row("SELECT count(*) FROM changes", [], |row| row.get(0))?;
+            Ok((count, agents::oddities(connection, agent)?))
+        })
+        .await
+        .unwrap();
+    assert!(count < 1_100, "{count} changes");
+    assert!(oddities.iter().any(|oddity| oddity.kind == "flood"), "{oddities:?}");
+    assert_eq!(world.row(key).await.state, TaskState::Completed);
+    let last = world.store.read(move |connection| changes_of_task(connection, key, 0, 5_000)).await.unwrap();
+    assert!(last.last().unwrap().body_json.contains("completed"), "a new state is always announced");
+}

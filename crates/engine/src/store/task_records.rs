@@ -32,9 +32,43 @@ struct Records {
 }
 
 struct Kept {
-    record: TaskRecord,
+    held: Held,
     weight: usize,
     used: u64,
+}
+
+/// What is remembered of one task.
+struct Held {
+    record: TaskRecord,
+    news: News,
+}
+
+/// How much of a task's news goes into its timeline: a burst, then so much a second. Beyond it progress is
+/// merged into the task but not announced; a new state always is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct News {
+    left: f64,
+    at_ms: i64,
+}
+
+const NEWS_BURST: f64 = 1_000.0;
+const NEWS_A_SECOND: f64 = 50.0;
+
+impl News {
+    fn new(now_ms: i64) -> Self {
+        Self { left: NEWS_BURST, at_ms: now_ms }
+    }
+
+    fn take(&mut self, now_ms: i64) -> bool {
+        let seconds = now_ms.saturating_sub(self.at_ms).max(0) as f64 / 1_000.0;
+        self.left = (self.left + seconds * NEWS_A_SECOND).min(NEWS_BURST);
+        self.at_ms = now_ms;
+        let enough = self.left >= 1.0;
+        if enough {
+            self.left -= 1.0;
+        }
+        enough
+    }
 }
 
 impl Remembered for Records {
@@ -45,17 +79,17 @@ impl Remembered for Records {
 }
 
 impl Records {
-    fn take(&mut self, key: TaskKey) -> Option<TaskRecord> {
+    fn take(&mut self, key: TaskKey) -> Option<Held> {
         let kept = self.kept.remove(&key)?;
         self.weight -= kept.weight;
-        Some(kept.record)
+        Some(kept.held)
     }
 
-    fn put(&mut self, key: TaskKey, record: TaskRecord) {
-        let weight = weigh(&record.task);
+    fn put(&mut self, key: TaskKey, held: Held) {
+        let weight = weigh(&held.record.task);
         self.uses += 1;
         self.weight += weight;
-        self.kept.insert(key, Kept { record, weight, used: self.uses });
+        self.kept.insert(key, Kept { held, weight, used: self.uses });
         if self.weight > BUDGET {
             self.drop_oldest();
         }
@@ -149,7 +183,8 @@ pub fn adopt(
         stale: false,
         regressed: false,
     };
-    context.state.of::<Records>().put(key, record);
+    let held = Held { record, news: News::new(context.now_ms) };
+    context.state.of::<Records>().put(key, held);
     Ok((key, applied))
 }
 
@@ -207,15 +242,15 @@ pub fn apply_read(
     channel: Channel,
 ) -> Result<Applied, StoreError> {
     let says = answer.status.state;
-    let mut record = take_or_load(context, key)?;
-    let outcome = record.apply_read(answer, started);
+    let mut held = take_or_load(context, key)?;
+    let outcome = held.record.apply_read(answer, started);
     let regressed = outcome.oddities.iter().any(|oddity| matches!(oddity, Oddity::Regression { .. }));
     if !outcome.stale {
-        store_outcome(context, key, &record, &outcome, channel)?;
+        store_outcome(context, key, &mut held, &outcome, channel)?;
         clear_verdict(context, key, says)?;
     }
-    let applied = applied(&record, &outcome, regressed);
-    context.state.of::<Records>().put(key, record);
+    let applied = applied(&held.record, &outcome, regressed);
+    context.state.of::<Records>().put(key, held);
     Ok(applied)
 }
 
@@ -226,20 +261,20 @@ pub fn apply_events(
     events: Vec<(StreamEvent, Order)>,
     channel: Channel,
 ) -> Result<Applied, StoreError> {
-    let mut record = take_or_load(context, key)?;
+    let mut held = take_or_load(context, key)?;
     let mut total = Outcome::default();
     for (event, arrived) in events {
         let is_message = matches!(event, StreamEvent::Message(_));
-        let outcome = record.apply_event(event, arrived);
-        store_outcome(context, key, &record, &outcome, channel)?;
+        let outcome = held.record.apply_event(event, arrived);
+        store_outcome(context, key, &mut held, &outcome, channel)?;
         if is_message && !outcome.changes.is_empty() {
-            announce_message(context, key, &record, channel)?;
+            announce_message(context, key, &held.record, channel)?;
         }
         total.changes.extend(outcome.changes);
         total.wants_read |= outcome.wants_read;
     }
-    let applied = applied(&record, &total, false);
-    context.state.of::<Records>().put(key, record);
+    let applied = applied(&held.record, &total, false);
+    context.state.of::<Records>().put(key, held);
     Ok(applied)
 }
 
@@ -248,13 +283,14 @@ pub(super) fn forget(context: &mut WriteContext<'_>, key: TaskKey) {
     context.state.of::<Records>().take(key);
 }
 
-fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<TaskRecord, StoreError> {
-    if let Some(record) = context.state.of::<Records>().take(key) {
-        return Ok(record);
+fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Held, StoreError> {
+    if let Some(held) = context.state.of::<Records>().take(key) {
+        return Ok(held);
     }
     let (task, incomplete) = task_content::load(context.tx, key)?;
     let settled = super::tasks::get(context.tx, key)?.settled;
-    Ok(TaskRecord::restored(task, settled, incomplete))
+    let record = TaskRecord::restored(task, settled, incomplete);
+    Ok(Held { record, news: News::new(context.now_ms) })
 }
 
 fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
@@ -272,11 +308,13 @@ fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
 fn store_outcome(
     context: &mut WriteContext<'_>,
     key: TaskKey,
-    record: &TaskRecord,
+    held: &mut Held,
     outcome: &Outcome,
     channel: Channel,
 ) -> Result<(), StoreError> {
+    let record = &held.record;
     let task = &record.task;
+    let mut flooded = false;
     let mut row_changed = false;
     let mut waits_anew = false;
     for change in &outcome.changes {
@@ -284,6 +322,10 @@ fn store_outcome(
             TaskChange::Status { from, to } => {
                 row_changed = true;
                 waits_anew |= to.is_interrupted();
+                if from == to && !held.news.take(context.now_ms) {
+                    flooded = true;
+                    continue;
+                }
                 let mut body = json!({ "state": to.word(), "text": status_text(task) });
                 if from != to {
                     body["from"] = json!(from.word());
@@ -302,6 +344,10 @@ fn store_outcome(
             TaskChange::ArtifactExtended { index, from_part } => {
                 let Some(artifact) = task.artifacts.get(*index) else { continue };
                 task_content::extend_artifact(context, key, artifact, *from_part)?;
+                if !held.news.take(context.now_ms) {
+                    flooded = true;
+                    continue;
+                }
                 announce_artifact(context, key, artifact, *from_part, channel)?;
             }
             TaskChange::ArtifactsReplaced => {
@@ -324,7 +370,7 @@ fn store_outcome(
             }
         }
     }
-    for oddity in &outcome.oddities {
+    for oddity in outcome.oddities.iter().chain(flooded.then_some(&Oddity::Flood)) {
         let agent = agent_of(context, key)?;
         super::agents::record_oddity(context, agent, oddity.kind(), &oddity.detail())?;
     }
@@ -435,4 +481,19 @@ fn announce_message(
     };
     let body = json!({ "role": role, "text": excerpt(&message.text()) });
     announce(context, key, channel.word(), "message", &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_beyond_the_burst_is_let_through_at_its_pace() {
+        let mut news = News::new(0);
+        let taken = (0..2_000).filter(|_| news.take(0)).count();
+        assert_eq!(taken, 1_000);
+        let taken = (0..2_000).filter(|_| news.take(2_000)).count();
+        assert_eq!(taken, 100, "two seconds later");
+        assert!(!news.take(-5_000), "a clock set back gives nothing");
+    }
 }
