@@ -31,10 +31,22 @@ pub struct Access {
     /// Set once the listener has its port; the hosts that name us follow from it.
     port: OnceLock<u16>,
     logins: Mutex<Logins>,
+    misdirected: Mutex<Option<Misdirected>>,
     pub(super) by_token: Bucket,
     pub(super) by_session: Bucket,
     pub(super) unknown: Bucket,
 }
+
+/// Requests for a host that is not ours: a tunnel that points at this port, or a page that tries to get in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Misdirected {
+    pub count: u64,
+    pub first: Instant,
+    pub last: Instant,
+}
+
+/// After this long without another, it counts as mended.
+const MISDIRECTED_LASTS: Duration = Duration::from_secs(600);
 
 /// Proved by what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +64,7 @@ impl Access {
             token,
             port: OnceLock::new(),
             logins: Mutex::new(Logins::default()),
+            misdirected: Mutex::new(None),
             by_token: Bucket::new(2_000, 4_000, now),
             by_session: Bucket::new(2_000, 4_000, now),
             unknown: Bucket::new(500, 1_000, now),
@@ -66,6 +79,19 @@ impl Access {
 
     pub fn port(&self) -> Option<u16> {
         self.port.get().copied()
+    }
+
+    pub(super) fn note_misdirected(&self, now: Instant) {
+        let mut noted = self.misdirected.lock().unwrap_or_else(PoisonError::into_inner);
+        let earlier = noted.filter(|earlier| is_recent(earlier, now));
+        let (count, first) = earlier.map_or((0, now), |earlier| (earlier.count, earlier.first));
+        *noted = Some(Misdirected { count: count + 1, first, last: now });
+    }
+
+    /// What came for other hosts, where some came lately.
+    pub(super) fn misdirected(&self, now: Instant) -> Option<Misdirected> {
+        let noted = *self.misdirected.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.filter(|noted| is_recent(noted, now))
     }
 
     /// The answer to a challenge.
@@ -98,6 +124,10 @@ impl Access {
     fn logins(&self) -> std::sync::MutexGuard<'_, Logins> {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_recent(noted: &Misdirected, now: Instant) -> bool {
+    now.saturating_duration_since(noted.last) < MISDIRECTED_LASTS
 }
 
 fn digest(text: &str) -> Sha {
@@ -191,5 +221,20 @@ mod tests {
             access.new_nonce(now).unwrap();
         }
         assert_eq!(access.log_in(&first, now).unwrap(), None);
+    }
+
+    #[test]
+    fn wrong_hosts_are_counted_until_none_comes_for_a_while() {
+        let (access, now) = (access(), Instant::now());
+        assert_eq!(access.misdirected(now), None);
+        access.note_misdirected(now);
+        let later = now + Duration::from_secs(60);
+        access.note_misdirected(later);
+        let noted = access.misdirected(later).unwrap();
+        assert_eq!((noted.count, noted.first, noted.last), (2, now, later));
+        let mended = later + MISDIRECTED_LASTS;
+        assert_eq!(access.misdirected(mended), None);
+        access.note_misdirected(mended);
+        assert_eq!(access.misdirected(mended).unwrap().count, 1, "a new case, counted anew");
     }
 }

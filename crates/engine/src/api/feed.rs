@@ -35,6 +35,7 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 const PAGE: u32 = 256;
 const PAGE_OCTETS: usize = 256 * 1024;
+const LIST_OCTETS: usize = 4 << 20;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new().routes(routes!(follow_changes)).routes(routes!(list_changes))
@@ -97,10 +98,21 @@ async fn list_changes(
         return Err(ApiError::bad_request("limit in the query is 1 to 1000"));
     }
     let key = find_task(&state.engine, &task).await?;
-    let read = move |connection: &_| changes::named_after(connection, after, Some(key), limit, 4 << 20);
-    let items: Vec<ChangeView> = state.engine.store().read(read).await?.into_iter().map(view).collect();
-    // A page may be short of its limit where its changes are large; only an empty one is surely the last.
-    let next = items.last().map(|last| last.seq.to_string());
+    let (page, more) = state
+        .engine
+        .store()
+        .read(move |connection| {
+            let page = changes::named_after(connection, after, Some(key), limit, LIST_OCTETS)?;
+            // A page of large changes is short of its limit, so its length does not tell.
+            let more = match page.last() {
+                Some(last) => !changes::named_after(connection, last.change.seq, Some(key), 1, 1)?.is_empty(),
+                None => false,
+            };
+            Ok((page, more))
+        })
+        .await?;
+    let items: Vec<ChangeView> = page.into_iter().map(view).collect();
+    let next = items.last().filter(|_| more).map(|last| last.seq.to_string());
     Ok(Json(Page { items, next }))
 }
 

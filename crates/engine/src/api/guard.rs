@@ -36,7 +36,8 @@ pub async fn guard_browser(
     request: Request<Body>,
     next: Next,
 ) -> Response {
-    let refused = check_host(&access, &request).and_then(|host| check_origin(&host, request.headers()));
+    let host = check_host(&access, &request).inspect_err(|_| access.note_misdirected(Instant::now()));
+    let refused = host.and_then(|host| check_origin(&host, request.headers()));
     let mut response = match refused {
         Ok(()) => match AssertUnwindSafe(next.run(request)).catch_unwind().await {
             Ok(response) => response,

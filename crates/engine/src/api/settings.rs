@@ -1,5 +1,7 @@
 //! Settings and health.
 
+use std::time::Instant;
+
 use axum::Json;
 use axum::extract::State;
 use utoipa_axum::router::OpenApiRouter;
@@ -8,7 +10,9 @@ use utoipa_axum::routes;
 use super::ApiState;
 use super::error::ApiError;
 use super::extract::{ApiJson, KeyPath};
-use super::views::{ErrorBody, HealthView, Page, SettingRequest, SettingView};
+use super::views::{
+    ErrorBody, HealthItem, HealthState, HealthView, Page, SettingRequest, SettingView, UtcTime,
+};
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
@@ -68,5 +72,21 @@ async fn unset_setting(
     responses((status = 200, body = HealthView), (status = "default", body = ErrorBody)),
 )]
 async fn health(State(state): State<ApiState>) -> Result<Json<HealthView>, ApiError> {
-    Ok(Json(state.engine.health().await?))
+    let mut health = state.engine.health().await?;
+    health.items.extend(wrong_hosts(&state));
+    Ok(Json(health))
+}
+
+/// The usual cause is a tunnel set up for the wrong port. Who it was for is a stranger's text and not shown.
+fn wrong_hosts(state: &ApiState) -> Option<HealthItem> {
+    let now = Instant::now();
+    let noted = state.access.misdirected(now)?;
+    let ago = i64::try_from(now.saturating_duration_since(noted.first).as_millis()).unwrap_or(0);
+    Some(HealthItem {
+        component: "gateway host".to_owned(),
+        state: HealthState::Warn,
+        since: UtcTime::from_ms(state.engine.parts().now_ms().saturating_sub(ago)),
+        detail: format!("{} requests named another host and were refused", noted.count),
+        fix: Some("if a tunnel points at this port, point it at the inbox port instead".to_owned()),
+    })
 }

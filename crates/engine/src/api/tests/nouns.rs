@@ -107,9 +107,10 @@ async fn a_task_is_sent_asked_answered_and_shown_whole() {
     loop {
         let page = Endpoint::task(&task, "changes").with("after", after).with("limit", 2);
         let page: Page<ChangeView> = world.client.get(page).await.unwrap();
+        assert!((1..=2).contains(&page.items.len()), "no page is empty: {page:?}");
+        seen.extend(page.items);
         let Some(next) = page.next else { break };
         after = next.parse().unwrap();
-        seen.extend(page.items);
     }
     assert!(seen.len() > 2 && seen.is_sorted_by_key(|change| change.seq), "{seen:?}");
     assert!(seen.iter().all(|change| change.task.as_ref() == Some(&task)));
@@ -299,4 +300,20 @@ async fn misspelt_filters_and_paths_are_refused_and_not_ignored() {
         let (status, _) = world.error(&format!("GET /api/v1/{path}"), "").await;
         assert!(matches!(status, 400 | 404), "{path}: {status}");
     }
+}
+
+#[tokio::test]
+async fn a_tunnel_to_the_wrong_port_is_named_in_health() {
+    let world = World::start(Options::default()).await;
+    let component =
+        |health: &HealthView| health.items.iter().find(|item| item.component == "gateway host").cloned();
+    let health: HealthView = world.client.get("health").await.unwrap();
+    assert_eq!(component(&health), None);
+    let answer = world.served.ask("POST /a2a/callbacks/x", &["Host: canary.tunnel.example"], "{}").await;
+    assert_eq!((answer.status, answer.code().as_str()), (421, "wrong_host"));
+    let health: HealthView = world.client.get("health").await.unwrap();
+    let item = component(&health).expect("the mistake is named");
+    assert_eq!(item.state, crate::api::views::HealthState::Warn);
+    assert!(item.fix.as_deref().is_some_and(|fix| fix.contains("inbox")), "{item:?}");
+    assert!(!format!("{item:?}").contains("canary"), "a stranger's text is not shown");
 }
