@@ -10,7 +10,7 @@ use axum::routing::get;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use taskbell_engine::listen::{Bound, Limits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
@@ -32,29 +32,20 @@ async fn out_of_descriptors_the_listener_lives_and_answers_when_some_are_free() 
     let serving = tokio::spawn(bound.serve(router, Limits::default(), stopped));
     assert!(answer(TcpStream::connect(address).await.unwrap()).await.ends_with("here"));
 
+    // Made while there are descriptors, so that connecting needs none and only the listener lacks one.
+    let waiting = TcpSocket::new_v4().unwrap();
     let before = getrlimit(Resource::Nofile);
-    setrlimit(Resource::Nofile, Rlimit { current: Some(64), ..before }).unwrap();
-    // Each of ours takes two: this end and the listener's. Then neither can open another.
-    let mut held = Vec::new();
-    let full = loop {
-        match TcpStream::connect(address).await {
-            Ok(socket) => held.push(socket),
-            Err(error) => break error,
-        }
-        assert!(held.len() < 64, "the limit must hold");
-    };
-    assert_eq!(full.raw_os_error(), Some(24), "too many open files: {full}");
-    // One of ours becomes free, and the listener may take it: either way nothing may die.
-    let mut last = held.pop().unwrap();
-    last.write_all(REQUEST).await.unwrap();
-    held.truncate(held.len() / 2);
-    let mut text = String::new();
-    let read = tokio::time::timeout(Duration::from_secs(10), last.read_to_string(&mut text));
-    read.await.expect("the listener must come back by itself").unwrap();
-    assert!(text.ends_with("here"), "{text}");
-    drop(held);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(1), ..before }).unwrap();
+    let refused = std::fs::File::open("/").unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(24), "too many open files: {refused}");
+    let waiting = waiting.connect(address).await.unwrap();
+    let mut waiting = tokio::spawn(answer(waiting));
+    let early = tokio::time::timeout(Duration::from_millis(350), &mut waiting).await;
+    assert!(early.is_err(), "without a descriptor nothing can be accepted");
+    assert!(!serving.is_finished(), "the listener must outlive it");
 
     setrlimit(Resource::Nofile, before).unwrap();
+    assert!(waiting.await.unwrap().ends_with("here"), "who waited is answered");
     assert!(answer(TcpStream::connect(address).await.unwrap()).await.ends_with("here"));
     stop.send_replace(true);
     tokio::time::timeout(Duration::from_secs(2), serving).await.unwrap().unwrap();
