@@ -1,0 +1,24 @@
+/** The API's types under the names that the page uses. All of them come from the OpenAPI document (`npm run types`). */
+import type { components } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type TaskSummary = Schemas["TaskSummary"];
+export type TaskDetail = Schemas["TaskDetail"];
+export type TaskState = Schemas["ShownState"];
+export type FollowingMode = Schemas["FollowingMode"];
+export type Artifact = Schemas["ArtifactView"];
+export type Agent = Schemas["AgentView"];
+export type AgentTest = Schemas["AgentTestView"];
+export type NewAgent = Schemas["NewAgentRequest"];
+export type Credential = Schemas["CredentialRequest"];
+export type Health = Schemas["HealthView"];
+export type HealthItem = Schemas["HealthItem"];
+export type ReconcileItem = Schemas["ReconcileItem"];
+export type SendOutcome = Schemas["SendOutcome"];
+export type Change = Schemas["ChangeView"] & Readonly<Record<string, unknown>>;
+
+export interface Page<T> {
+  items: T[];
+  next: string | null;
+}
