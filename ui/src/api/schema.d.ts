@@ -4,1903 +4,1922 @@
  */
 
 export interface paths {
-    "/api/v1/openapi.json": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** This document. */
-        get: operations["openapi"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+  "/api/v1/openapi.json": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/hello": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** Proves that the engine knows the API token. Needs no token. */
-        get: operations["hello"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** This document. */
+    get: operations["openapi"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/hello": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/session": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Signs a page in with the nonce of its address. The cookie works for that page's own requests only. */
-        post: operations["log_in"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** Proves that the engine knows the API token. Needs no token. */
+    get: operations["hello"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/session": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/page-login": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Makes a sign-in link for a browser on this machine. */
-        post: operations["page_login"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Signs a page in with the nonce of its address. The cookie works for that page's own requests only. */
+    post: operations["log_in"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/page-login": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** All agents by name. */
-        get: operations["list_agents"];
-        put?: never;
-        /** Adds an agent that answers. Its card and dialect are looked at first. */
-        post: operations["add_agent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Makes a sign-in link for a browser on this machine. */
+    post: operations["page_login"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** One agent, with its report card. */
-        get: operations["show_agent"];
-        put?: never;
-        post?: never;
-        /** Removes an agent and its credential. Its tasks stay and are not followed any more. */
-        delete: operations["remove_agent"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** All agents by name. */
+    get: operations["list_agents"];
+    put?: never;
+    /** Adds an agent that answers. Its card and dialect are looked at first. */
+    post: operations["add_agent"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/test": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Looks at the agent again: card, dialect, stream. Sends no message. */
-        post: operations["test_agent"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** One agent, with its report card. */
+    get: operations["show_agent"];
+    put?: never;
+    post?: never;
+    /** Removes an agent and its credential. Its tasks stay and are not followed any more. */
+    delete: operations["remove_agent"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/test": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/dialect": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Says which dialect the agent speaks, or leaves it to what is observed. */
-        put: operations["pin_dialect"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Looks at the agent again: card, dialect, stream. Sends no message. */
+    post: operations["test_agent"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/dialect": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/credential": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Gives the agent a credential, another one, or none. It goes to the keyring and is never answered. */
-        put: operations["set_credential"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Says which dialect the agent speaks, or leaves it to what is observed. */
+    put: operations["pin_dialect"];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/credential": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/import": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Follows the open tasks that the agent lists. */
-        post: operations["import_tasks"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Gives the agent a credential, another one, or none. It goes to the keyring and is never answered. */
+    put: operations["set_credential"];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/import": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/send": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Sends a message, once. An outcome that is not known is an answer and no error. */
-        post: operations["send"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Follows the open tasks that the agent lists. */
+    post: operations["import_tasks"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/send": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/agents/{agent}/watch": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Follows a task that somebody else started. */
-        post: operations["watch"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Sends a message, once. An outcome that is not known is an answer and no error. */
+    post: operations["send"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/agents/{agent}/watch": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** A page of tasks, the newest update first. All filters given must hold. */
-        get: operations["list_tasks"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Follows a task that somebody else started. */
+    post: operations["watch"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/resolve": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** The one task that `AGENT/TASKID`, or a unique prefix of its id, names. */
-        get: operations["resolve_task"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** A page of tasks, the newest update first. All filters given must hold. */
+    get: operations["list_tasks"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/resolve": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** One task with everything known of it. */
-        get: operations["show_task"];
-        put?: never;
-        post?: never;
-        /** Forgets a task here. At its agent nothing happens. */
-        delete: operations["delete_task"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** The one task that `AGENT/TASKID`, or a unique prefix of its id, names. */
+    get: operations["resolve_task"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/reply": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Answers a task, once; returns when the agent's answer is applied. `outcome_unknown`: the reply left, no
-         *     answer came.
-         */
-        post: operations["reply"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** One task with everything known of it. */
+    get: operations["show_task"];
+    put?: never;
+    post?: never;
+    /** Forgets a task here. At its agent nothing happens. */
+    delete: operations["delete_task"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/reply": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/cancel": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Asks the agent to cancel, and waits up to 30 s for what really comes of it. */
-        post: operations["cancel_task"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /**
+     * Answers a task, once; returns when the agent's answer is applied. `outcome_unknown`: the reply left, no
+     *     answer came.
+     */
+    post: operations["reply"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/cancel": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/pin": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Keeps a task for good, or not any more. */
-        put: operations["pin_task"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Asks the agent to cancel, and waits up to 30 s for what really comes of it. */
+    post: operations["cancel_task"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/pin": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/archive": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Takes a task out of the lists, or back. */
-        put: operations["archive_task"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Keeps a task for good, or not any more. */
+    put: operations["pin_task"];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/archive": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/follow": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        /** Pauses following, or goes on with it. */
-        put: operations["follow_task"];
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Takes a task out of the lists, or back. */
+    put: operations["archive_task"];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/follow": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/reconcile": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Reads tasks now and says what that found. */
-        post: operations["reconcile"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    /** Pauses following, or goes on with it. */
+    put: operations["follow_task"];
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/reconcile": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/settings": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** All settings there are, with the values that hold. */
-        get: operations["list_settings"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get?: never;
+    put?: never;
+    /** Reads tasks now and says what that found. */
+    post: operations["reconcile"];
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/settings": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/settings/{key}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get: operations["show_setting"];
-        put: operations["set_setting"];
-        post?: never;
-        /** Back to the default, which is answered. */
-        delete: operations["unset_setting"];
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** All settings there are, with the values that hold. */
+    get: operations["list_settings"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/settings/{key}": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/health": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** What runs, what does not, and what helps. */
-        get: operations["health"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    get: operations["show_setting"];
+    put: operations["set_setting"];
+    post?: never;
+    /** Back to the default, which is answered. */
+    delete: operations["unset_setting"];
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/health": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Everything that changes, as it changes. Each event's `id` is its `seq`; an event `reset` says that changes
-         *     between the number asked for and the next one are not kept any more. Without a number: from now on.
-         */
-        get: operations["follow_changes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /** What runs, what does not, and what helps. */
+    get: operations["health"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/changes": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    "/api/v1/tasks/{agent}/{taskId}/changes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /** One task's changes, the oldest first. */
-        get: operations["list_changes"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
+    /**
+     * Everything that changes, as it changes. Each event's `id` is its `seq`; an event `reset` says that changes
+     *     between the number asked for and the next one are not kept any more. Without a number: from now on.
+     */
+    get: operations["follow_changes"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
+  "/api/v1/tasks/{agent}/{taskId}/changes": {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
+    /** One task's changes, the oldest first. */
+    get: operations["list_changes"];
+    put?: never;
+    post?: never;
+    delete?: never;
+    options?: never;
+    head?: never;
+    patch?: never;
+    trace?: never;
+  };
 }
 export type webhooks = Record<string, never>;
 export interface components {
-    schemas: {
-        /** @description What a test of an agent found. Nothing was sent but reads. */
-        AgentTestView: {
-            /** @description The card as received. */
-            card?: unknown;
-            dialect?: string | null;
-            /** @description Lines for people. */
-            notes: string[];
-            reachable: boolean;
-            /** @description Whether it really streams; null: not known. */
-            streaming?: boolean | null;
-        };
-        AgentView: {
-            /** @description `JSONRPC` or `HTTP+JSON`. */
-            binding?: string | null;
-            capabilities: components["schemas"]["CapabilitiesView"];
-            /** @description Where its card was found. */
-            cardUrl?: string | null;
-            credential?: components["schemas"]["CredentialView"] | null;
-            /** @description The address of another origin that its card names and that is not used without consent. */
-            declaredUrl?: string | null;
-            /** @description What it really speaks. */
-            dialect?: string | null;
-            /** @description Where calls go. */
-            interfaceUrl?: string | null;
-            link: components["schemas"]["LinkView"];
-            name: string;
-            /** @description Its report card. */
-            oddities: components["schemas"]["OddityView"][];
-            /**
-             * Format: int64
-             * @description Tasks of it that are not terminal.
-             */
-            openTasks: number;
-            /** @description The user's word, which beats what was observed. */
-            pinnedDialect?: string | null;
-            /** @description What it needs treated otherwise, by stable names. */
-            quirks: Record<string, never>;
-            tenant?: string | null;
-            /** @description As registered. */
-            url: string;
-        };
-        ArchiveRequest: {
-            archived: boolean;
-        };
-        ArtifactView: {
-            artifactId: string;
-            description?: string | null;
-            /** @description Chunks of it were missed. */
-            incomplete: boolean;
-            name?: string | null;
-            /** @description The 1.0 parts. */
-            parts: unknown[];
-            /** @description The text parts, joined. Text of a stranger: never markup. */
-            text: string;
-        };
-        /** @description What its card says it can. */
-        CapabilitiesView: {
-            pushNotifications: boolean;
-            streaming: boolean;
-        };
-        /** @description A change. The members below are the same for all; those of its kind stand beside them. */
-        ChangeView: Record<string, never> & {
-            agent?: string | null;
-            at: components["schemas"]["UtcTime"];
-            /** @description `task`, `status`, `artifact`, `message`, `gap`, `following`, `notice`, … */
-            kind: string;
-            /**
-             * Format: int64
-             * @description Its place in the feed; grows, never used twice.
-             */
-            seq: number;
-            /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
-            source: string;
-            task?: string | null;
-        };
-        /** @description When the task was last confirmed, and by which channel. */
-        ConfirmedView: {
-            at: components["schemas"]["UtcTime"];
-            /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
-            by: string;
-        };
-        /** @description A credential on its way in. Write-only: no answer ever holds one. */
-        CredentialRequest: {
-            /** @enum {string} */
-            kind: "none";
-        } | {
-            /** @enum {string} */
-            kind: "bearer";
-            token: string;
-        } | {
-            /** @enum {string} */
-            kind: "basic";
-            password: string;
-            user: string;
-        } | {
-            headers: {
-                [key: string]: string;
-            };
-            /** @enum {string} */
-            kind: "headers";
-        } | {
-            command: string;
-            /** @enum {string} */
-            kind: "token-command";
-        };
-        CredentialView: {
-            changedAt?: components["schemas"]["UtcTime"] | null;
-            /** @description `bearer`, `basic`, `headers` or `token-command`. */
-            kind: string;
-        };
-        /** @description What a failed request answers. */
-        ErrorBody: {
-            error: components["schemas"]["ErrorView"];
-        };
-        ErrorView: {
-            /** @description A stable word in snake_case; match on this. */
-            code: string;
-            /** @description For people: what was tried and what to do. Never a secret. */
-            message: string;
-        };
-        FilePart: {
-            /** @description The content in standard base64. */
-            base64: string;
-            filename: string;
-            mediaType: string;
-        };
-        FollowRequest: {
-            following: components["schemas"]["FollowWish"];
-        };
-        /**
-         * @description What the user wants of following.
-         * @enum {string}
-         */
-        FollowWish: "on" | "paused";
-        /**
-         * @description How a task is heard of.
-         * @enum {string}
-         */
-        FollowingMode: "stream" | "push+poll" | "poll" | "reconnecting" | "paused" | "ended";
-        FollowingView: {
-            /**
-             * Format: int32
-             * @description Failures in a row.
-             */
-            attempt: number;
-            mode: components["schemas"]["FollowingMode"];
-            since: components["schemas"]["UtcTime"];
-            /** @description What keeps us from reading the task, as a code: `unauthorized`, `agent_unreachable`, … */
-            trouble?: string | null;
-        };
-        HealthItem: {
-            /** @description A stable word: `store`, `gateway`, `inbox`, `keychain`, … */
-            component: string;
-            /** @description One line for people. */
-            detail: string;
-            /** @description What to do about it. */
-            fix?: string | null;
-            /** @description Since when it is in this state. */
-            since: components["schemas"]["UtcTime"];
-            state: components["schemas"]["HealthState"];
-        };
-        /** @enum {string} */
-        HealthState: "ok" | "warn" | "bad";
-        HealthView: {
-            items: components["schemas"]["HealthItem"][];
-        };
-        /** @description The engine's proof that it knows the token, without the token. */
-        HelloView: {
-            /** @description HMAC-SHA256 over the challenge with the API token as its key, in lowercase hex. */
-            hello: string;
-            /** @description The engine's version. */
-            version: string;
-        };
-        /** @description What an import by ListTasks found. */
-        ImportOutcome: {
-            /** @description Followed from now on. */
-            adopted: string[];
-            /**
-             * Format: int64
-             * @description Followed before.
-             */
-            known: number;
-            /**
-             * Format: int64
-             * @description Listed, but of no readable shape.
-             */
-            unreadable: number;
-        };
-        /**
-         * @description Whether it can be reached, as far as the last calls tell.
-         * @enum {string}
-         */
-        LinkView: "up" | "down" | "unknown";
-        NewAgentRequest: {
-            /** @description Plain http to another machine; such an agent gets no credential. */
-            allowHttp?: boolean;
-            credential?: components["schemas"]["CredentialRequest"] | null;
-            name: string;
-            /** @description Of its card, or of the agent. */
-            url: string;
-            /** @description Follow the card's address even to another origin. */
-            useCardUrl?: boolean;
-        };
-        /** @description Something that an agent did and the protocol does not foresee. */
-        OddityView: {
-            /** Format: int64 */
-            count: number;
-            /** @description The newest case, one line for people. */
-            detail: string;
-            /** @description A stable word. */
-            kind: string;
-            lastAt: components["schemas"]["UtcTime"];
-        };
-        /** @description Where to open the page, signed in. */
-        PageLoginView: {
-            /** @description Carries a nonce that is good once and for a minute. */
-            url: string;
-        };
-        /** @description One page of a list. */
-        Page_AgentView: {
-            items: {
-                /** @description `JSONRPC` or `HTTP+JSON`. */
-                binding?: string | null;
-                capabilities: components["schemas"]["CapabilitiesView"];
-                /** @description Where its card was found. */
-                cardUrl?: string | null;
-                credential?: components["schemas"]["CredentialView"] | null;
-                /** @description The address of another origin that its card names and that is not used without consent. */
-                declaredUrl?: string | null;
-                /** @description What it really speaks. */
-                dialect?: string | null;
-                /** @description Where calls go. */
-                interfaceUrl?: string | null;
-                link: components["schemas"]["LinkView"];
-                name: string;
-                /** @description Its report card. */
-                oddities: components["schemas"]["OddityView"][];
-                /**
-                 * Format: int64
-                 * @description Tasks of it that are not terminal.
-                 */
-                openTasks: number;
-                /** @description The user's word, which beats what was observed. */
-                pinnedDialect?: string | null;
-                /** @description What it needs treated otherwise, by stable names. */
-                quirks: Record<string, never>;
-                tenant?: string | null;
-                /** @description As registered. */
-                url: string;
-            }[];
-            /** @description The `cursor` of the next page; null on the last. */
-            next?: string | null;
-        };
-        /** @description One page of a list. */
-        Page_ChangeView: {
-            items: (Record<string, never> & {
-                agent?: string | null;
-                at: components["schemas"]["UtcTime"];
-                /** @description `task`, `status`, `artifact`, `message`, `gap`, `following`, `notice`, … */
-                kind: string;
-                /**
-                 * Format: int64
-                 * @description Its place in the feed; grows, never used twice.
-                 */
-                seq: number;
-                /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
-                source: string;
-                task?: string | null;
-            })[];
-            /** @description The `cursor` of the next page; null on the last. */
-            next?: string | null;
-        };
-        /** @description One page of a list. */
-        Page_ReconcileItem: {
-            items: {
-                after: components["schemas"]["ShownState"];
-                before: components["schemas"]["ShownState"];
-                /** @description Why the read failed. */
-                error?: string | null;
-                /** @description The channel that brought the state first. */
-                foundBy?: string | null;
-                /** @description A terminal state that no stream and no applied callback had shown. */
-                missed: boolean;
-                task: string;
-                verdict: components["schemas"]["ReconcileVerdict"];
-            }[];
-            /** @description The `cursor` of the next page; null on the last. */
-            next?: string | null;
-        };
-        /** @description One page of a list. */
-        Page_SettingView: {
-            items: {
-                default: string;
-                key: string;
-                /** @description One line for people. */
-                meaning: string;
-                /** @description The value that holds: the user's, else the default. */
-                value: string;
-            }[];
-            /** @description The `cursor` of the next page; null on the last. */
-            next?: string | null;
-        };
-        /** @description One page of a list. */
-        Page_TaskSummary: {
-            items: {
-                agent: string;
-                archived: boolean;
-                contextId?: string | null;
-                createdAt: components["schemas"]["UtcTime"];
-                following: components["schemas"]["FollowingView"];
-                id: string;
-                lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
-                /** @description The agent refuses our credential; following waits for a new one. */
-                needsSignIn: boolean;
-                /** @description It waits, and the last reply is older than that. */
-                needsYou: boolean;
-                pinned: boolean;
-                /** @description What the agent asks while it waits: the first line of its status message, cleaned. */
-                question?: string | null;
-                /** @description The agent's word as received; empty where it sent none. */
-                rawState: string;
-                repliedAt?: components["schemas"]["UtcTime"] | null;
-                /** @description Terminal, and confirmed by a read. */
-                settled: boolean;
-                /** @description `send`, `watch`, `import` or `gateway`. */
-                source: string;
-                state: components["schemas"]["ShownState"];
-                /** @description `AGENT/TASKID`. */
-                task: string;
-                terminalAt?: components["schemas"]["UtcTime"] | null;
-                title: string;
-                updatedAt: components["schemas"]["UtcTime"];
-                waitingSince?: components["schemas"]["UtcTime"] | null;
-            }[];
-            /** @description The `cursor` of the next page; null on the last. */
-            next?: string | null;
-        };
-        PinDialectRequest: {
-            /** @description `0.3` or `1.0`; null: as observed. */
-            dialect?: string | null;
-        };
-        PinRequest: {
-            pinned: boolean;
-        };
-        /** @description What reading one task found. */
-        ReconcileItem: {
-            after: components["schemas"]["ShownState"];
-            before: components["schemas"]["ShownState"];
-            /** @description Why the read failed. */
-            error?: string | null;
-            /** @description The channel that brought the state first. */
-            foundBy?: string | null;
-            /** @description A terminal state that no stream and no applied callback had shown. */
-            missed: boolean;
-            task: string;
-            verdict: components["schemas"]["ReconcileVerdict"];
-        };
-        /** @description Which tasks to read now. Exactly one of the four is given. */
-        ReconcileRequest: {
-            /** @description The open ones of one agent. */
-            agent?: string | null;
-            /** @description All that are open. */
-            all?: boolean;
-            /**
-             * Format: int64
-             * @description All that were updated within so many milliseconds, ended ones too.
-             */
-            sinceMs?: number | null;
-            tasks?: string[];
-        };
-        /** @enum {string} */
-        ReconcileVerdict: "unchanged" | "changed" | "lost" | "wrong-identity" | "unreachable";
-        ReplyRequest: {
-            text: string;
-        };
-        /** @description The one task that a unique prefix names. */
-        ResolvedView: {
-            task: string;
-        };
-        /** @description What came of a send. */
-        SendOutcome: components["schemas"]["SentTask"] | {
-            message: unknown;
-        } | {
-            unknown: components["schemas"]["UnknownOutcome"];
-        };
-        /** @description A message for an agent. Sent once, never again by itself. */
-        SendRequestView: {
-            /** @description Continues a conversation. */
-            contextId?: string | null;
-            /** @description A JSON value sent as a data part. */
-            data?: unknown;
-            files?: components["schemas"]["FilePart"][];
-            text: string;
-        };
-        SentTask: {
-            state: components["schemas"]["ShownState"];
-            task: string;
-        };
-        SessionRequest: {
-            /** @description From the address `…/#login=<nonce>`; good once and for a minute. */
-            nonce: string;
-        };
-        SettingRequest: {
-            value: string;
-        };
-        SettingView: {
-            default: string;
-            key: string;
-            /** @description One line for people. */
-            meaning: string;
-            /** @description The value that holds: the user's, else the default. */
-            value: string;
-        };
-        /**
-         * @description A task's state as shown: the agent's word, or one of ours.
-         * @enum {string}
-         */
-        ShownState: "submitted" | "working" | "input-required" | "auth-required" | "completed" | "failed" | "canceled" | "rejected" | "unknown" | "lost" | "wrong-identity";
-        /** @description A task with everything known of it. */
-        TaskDetail: components["schemas"]["TaskSummary"] & {
-            artifacts: components["schemas"]["ArtifactView"][];
-            /** @description Callbacks received for it. */
-            callbacks: unknown[];
-            /** @description The conversation: 1.0 messages, the oldest first. */
-            history: unknown[];
-            metadata: Record<string, never>;
-            /** @description Our registrations at the agent. */
-            registrations: unknown[];
-            /** @description The 1.0 status. */
-            status: unknown;
-            /** @description The newest changes, the oldest first. */
-            timeline: components["schemas"]["ChangeView"][];
-        };
-        /** @description A task as a row. */
-        TaskSummary: {
-            agent: string;
-            archived: boolean;
-            contextId?: string | null;
-            createdAt: components["schemas"]["UtcTime"];
-            following: components["schemas"]["FollowingView"];
-            id: string;
-            lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
-            /** @description The agent refuses our credential; following waits for a new one. */
-            needsSignIn: boolean;
-            /** @description It waits, and the last reply is older than that. */
-            needsYou: boolean;
-            pinned: boolean;
-            /** @description What the agent asks while it waits: the first line of its status message, cleaned. */
-            question?: string | null;
-            /** @description The agent's word as received; empty where it sent none. */
-            rawState: string;
-            repliedAt?: components["schemas"]["UtcTime"] | null;
-            /** @description Terminal, and confirmed by a read. */
-            settled: boolean;
-            /** @description `send`, `watch`, `import` or `gateway`. */
-            source: string;
-            state: components["schemas"]["ShownState"];
-            /** @description `AGENT/TASKID`. */
-            task: string;
-            terminalAt?: components["schemas"]["UtcTime"] | null;
-            title: string;
-            updatedAt: components["schemas"]["UtcTime"];
-            waitingSince?: components["schemas"]["UtcTime"] | null;
-        };
-        UnknownOutcome: {
-            /** @description By which the user may find out. */
-            messageId: string;
-        };
-        /**
-         * Format: date-time
-         * @description RFC 3339, UTC, with milliseconds
-         */
-        UtcTime: string;
-        WatchRequest: {
-            taskId: string;
-        };
+  schemas: {
+    /** @description What a test of an agent found. Nothing was sent but reads. */
+    AgentTestView: {
+      /** @description The card as received. */
+      card?: unknown;
+      dialect?: string | null;
+      /** @description Lines for people. */
+      notes: string[];
+      reachable: boolean;
+      /** @description Whether it really streams; null: not known. */
+      streaming?: boolean | null;
     };
-    responses: never;
-    parameters: never;
-    requestBodies: never;
-    headers: never;
-    pathItems: never;
+    AgentView: {
+      /** @description `JSONRPC` or `HTTP+JSON`. */
+      binding?: string | null;
+      capabilities: components["schemas"]["CapabilitiesView"];
+      /** @description Where its card was found. */
+      cardUrl?: string | null;
+      credential?: components["schemas"]["CredentialView"] | null;
+      /** @description The address of another origin that its card names and that is not used without consent. */
+      declaredUrl?: string | null;
+      /** @description What it really speaks. */
+      dialect?: string | null;
+      /** @description Where calls go. */
+      interfaceUrl?: string | null;
+      link: components["schemas"]["LinkView"];
+      name: string;
+      /** @description Its report card. */
+      oddities: components["schemas"]["OddityView"][];
+      /**
+       * Format: int64
+       * @description Tasks of it that are not terminal.
+       */
+      openTasks: number;
+      /** @description The user's word, which beats what was observed. */
+      pinnedDialect?: string | null;
+      /** @description What it needs treated otherwise, by stable names. */
+      quirks: Record<string, never>;
+      tenant?: string | null;
+      /** @description As registered. */
+      url: string;
+    };
+    ArchiveRequest: {
+      archived: boolean;
+    };
+    ArtifactView: {
+      artifactId: string;
+      description?: string | null;
+      /** @description Chunks of it were missed. */
+      incomplete: boolean;
+      name?: string | null;
+      /** @description The 1.0 parts. */
+      parts: unknown[];
+      /** @description The text parts, joined. Text of a stranger: never markup. */
+      text: string;
+    };
+    /** @description What its card says it can. */
+    CapabilitiesView: {
+      pushNotifications: boolean;
+      streaming: boolean;
+    };
+    /** @description A change. The members below are the same for all; those of its kind stand beside them. */
+    ChangeView: Record<string, never> & {
+      agent?: string | null;
+      at: components["schemas"]["UtcTime"];
+      /** @description `task`, `status`, `artifact`, `message`, `gap`, `following`, `notice`, … */
+      kind: string;
+      /**
+       * Format: int64
+       * @description Its place in the feed; grows, never used twice.
+       */
+      seq: number;
+      /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
+      source: string;
+      task?: string | null;
+    };
+    /** @description When the task was last confirmed, and by which channel. */
+    ConfirmedView: {
+      at: components["schemas"]["UtcTime"];
+      /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
+      by: string;
+    };
+    /** @description A credential on its way in. Write-only: no answer ever holds one. */
+    CredentialRequest:
+      | {
+          /** @enum {string} */
+          kind: "none";
+        }
+      | {
+          /** @enum {string} */
+          kind: "bearer";
+          token: string;
+        }
+      | {
+          /** @enum {string} */
+          kind: "basic";
+          password: string;
+          user: string;
+        }
+      | {
+          headers: {
+            [key: string]: string;
+          };
+          /** @enum {string} */
+          kind: "headers";
+        }
+      | {
+          command: string;
+          /** @enum {string} */
+          kind: "token-command";
+        };
+    CredentialView: {
+      changedAt?: components["schemas"]["UtcTime"] | null;
+      /** @description `bearer`, `basic`, `headers` or `token-command`. */
+      kind: string;
+    };
+    /** @description What a failed request answers. */
+    ErrorBody: {
+      error: components["schemas"]["ErrorView"];
+    };
+    ErrorView: {
+      /** @description A stable word in snake_case; match on this. */
+      code: string;
+      /** @description For people: what was tried and what to do. Never a secret. */
+      message: string;
+    };
+    FilePart: {
+      /** @description The content in standard base64. */
+      base64: string;
+      filename: string;
+      mediaType: string;
+    };
+    FollowRequest: {
+      following: components["schemas"]["FollowWish"];
+    };
+    /**
+     * @description What the user wants of following.
+     * @enum {string}
+     */
+    FollowWish: "on" | "paused";
+    /**
+     * @description How a task is heard of.
+     * @enum {string}
+     */
+    FollowingMode: "stream" | "push+poll" | "poll" | "reconnecting" | "paused" | "ended";
+    FollowingView: {
+      /**
+       * Format: int32
+       * @description Failures in a row.
+       */
+      attempt: number;
+      mode: components["schemas"]["FollowingMode"];
+      since: components["schemas"]["UtcTime"];
+      /** @description What keeps us from reading the task, as a code: `unauthorized`, `agent_unreachable`, … */
+      trouble?: string | null;
+    };
+    HealthItem: {
+      /** @description A stable word: `store`, `gateway`, `inbox`, `keychain`, … */
+      component: string;
+      /** @description One line for people. */
+      detail: string;
+      /** @description What to do about it. */
+      fix?: string | null;
+      /** @description Since when it is in this state. */
+      since: components["schemas"]["UtcTime"];
+      state: components["schemas"]["HealthState"];
+    };
+    /** @enum {string} */
+    HealthState: "ok" | "warn" | "bad";
+    HealthView: {
+      items: components["schemas"]["HealthItem"][];
+    };
+    /** @description The engine's proof that it knows the token, without the token. */
+    HelloView: {
+      /** @description HMAC-SHA256 over the challenge with the API token as its key, in lowercase hex. */
+      hello: string;
+      /** @description The engine's version. */
+      version: string;
+    };
+    /** @description What an import by ListTasks found. */
+    ImportOutcome: {
+      /** @description Followed from now on. */
+      adopted: string[];
+      /**
+       * Format: int64
+       * @description Followed before.
+       */
+      known: number;
+      /**
+       * Format: int64
+       * @description Listed, but of no readable shape.
+       */
+      unreadable: number;
+    };
+    /**
+     * @description Whether it can be reached, as far as the last calls tell.
+     * @enum {string}
+     */
+    LinkView: "up" | "down" | "unknown";
+    NewAgentRequest: {
+      /** @description Plain http to another machine; such an agent gets no credential. */
+      allowHttp?: boolean;
+      credential?: components["schemas"]["CredentialRequest"] | null;
+      name: string;
+      /** @description Of its card, or of the agent. */
+      url: string;
+      /** @description Follow the card's address even to another origin. */
+      useCardUrl?: boolean;
+    };
+    /** @description Something that an agent did and the protocol does not foresee. */
+    OddityView: {
+      /** Format: int64 */
+      count: number;
+      /** @description The newest case, one line for people. */
+      detail: string;
+      /** @description A stable word. */
+      kind: string;
+      lastAt: components["schemas"]["UtcTime"];
+    };
+    /** @description Where to open the page, signed in. */
+    PageLoginView: {
+      /** @description Carries a nonce that is good once and for a minute. */
+      url: string;
+    };
+    /** @description One page of a list. */
+    Page_AgentView: {
+      items: {
+        /** @description `JSONRPC` or `HTTP+JSON`. */
+        binding?: string | null;
+        capabilities: components["schemas"]["CapabilitiesView"];
+        /** @description Where its card was found. */
+        cardUrl?: string | null;
+        credential?: components["schemas"]["CredentialView"] | null;
+        /** @description The address of another origin that its card names and that is not used without consent. */
+        declaredUrl?: string | null;
+        /** @description What it really speaks. */
+        dialect?: string | null;
+        /** @description Where calls go. */
+        interfaceUrl?: string | null;
+        link: components["schemas"]["LinkView"];
+        name: string;
+        /** @description Its report card. */
+        oddities: components["schemas"]["OddityView"][];
+        /**
+         * Format: int64
+         * @description Tasks of it that are not terminal.
+         */
+        openTasks: number;
+        /** @description The user's word, which beats what was observed. */
+        pinnedDialect?: string | null;
+        /** @description What it needs treated otherwise, by stable names. */
+        quirks: Record<string, never>;
+        tenant?: string | null;
+        /** @description As registered. */
+        url: string;
+      }[];
+      /** @description The `cursor` of the next page; null on the last. */
+      next?: string | null;
+    };
+    /** @description One page of a list. */
+    Page_ChangeView: {
+      items: (Record<string, never> & {
+        agent?: string | null;
+        at: components["schemas"]["UtcTime"];
+        /** @description `task`, `status`, `artifact`, `message`, `gap`, `following`, `notice`, … */
+        kind: string;
+        /**
+         * Format: int64
+         * @description Its place in the feed; grows, never used twice.
+         */
+        seq: number;
+        /** @description `stream`, `push`, `poll`, `manual` or `gateway`. */
+        source: string;
+        task?: string | null;
+      })[];
+      /** @description The `cursor` of the next page; null on the last. */
+      next?: string | null;
+    };
+    /** @description One page of a list. */
+    Page_ReconcileItem: {
+      items: {
+        after: components["schemas"]["ShownState"];
+        before: components["schemas"]["ShownState"];
+        /** @description Why the read failed. */
+        error?: string | null;
+        /** @description The channel that brought the state first. */
+        foundBy?: string | null;
+        /** @description A terminal state that no stream and no applied callback had shown. */
+        missed: boolean;
+        task: string;
+        verdict: components["schemas"]["ReconcileVerdict"];
+      }[];
+      /** @description The `cursor` of the next page; null on the last. */
+      next?: string | null;
+    };
+    /** @description One page of a list. */
+    Page_SettingView: {
+      items: {
+        default: string;
+        key: string;
+        /** @description One line for people. */
+        meaning: string;
+        /** @description The value that holds: the user's, else the default. */
+        value: string;
+      }[];
+      /** @description The `cursor` of the next page; null on the last. */
+      next?: string | null;
+    };
+    /** @description One page of a list. */
+    Page_TaskSummary: {
+      items: {
+        agent: string;
+        archived: boolean;
+        contextId?: string | null;
+        createdAt: components["schemas"]["UtcTime"];
+        following: components["schemas"]["FollowingView"];
+        id: string;
+        lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
+        /** @description The agent refuses our credential; following waits for a new one. */
+        needsSignIn: boolean;
+        /** @description It waits, and the last reply is older than that. */
+        needsYou: boolean;
+        pinned: boolean;
+        /** @description What the agent asks while it waits: the first line of its status message, cleaned. */
+        question?: string | null;
+        /** @description The agent's word as received; empty where it sent none. */
+        rawState: string;
+        repliedAt?: components["schemas"]["UtcTime"] | null;
+        /** @description Terminal, and confirmed by a read. */
+        settled: boolean;
+        /** @description `send`, `watch`, `import` or `gateway`. */
+        source: string;
+        state: components["schemas"]["ShownState"];
+        /** @description `AGENT/TASKID`. */
+        task: string;
+        terminalAt?: components["schemas"]["UtcTime"] | null;
+        title: string;
+        updatedAt: components["schemas"]["UtcTime"];
+        waitingSince?: components["schemas"]["UtcTime"] | null;
+      }[];
+      /** @description The `cursor` of the next page; null on the last. */
+      next?: string | null;
+    };
+    PinDialectRequest: {
+      /** @description `0.3` or `1.0`; null: as observed. */
+      dialect?: string | null;
+    };
+    PinRequest: {
+      pinned: boolean;
+    };
+    /** @description What reading one task found. */
+    ReconcileItem: {
+      after: components["schemas"]["ShownState"];
+      before: components["schemas"]["ShownState"];
+      /** @description Why the read failed. */
+      error?: string | null;
+      /** @description The channel that brought the state first. */
+      foundBy?: string | null;
+      /** @description A terminal state that no stream and no applied callback had shown. */
+      missed: boolean;
+      task: string;
+      verdict: components["schemas"]["ReconcileVerdict"];
+    };
+    /** @description Which tasks to read now. Exactly one of the four is given. */
+    ReconcileRequest: {
+      /** @description The open ones of one agent. */
+      agent?: string | null;
+      /** @description All that are open. */
+      all?: boolean;
+      /**
+       * Format: int64
+       * @description All that were updated within so many milliseconds, ended ones too.
+       */
+      sinceMs?: number | null;
+      tasks?: string[];
+    };
+    /** @enum {string} */
+    ReconcileVerdict: "unchanged" | "changed" | "lost" | "wrong-identity" | "unreachable";
+    ReplyRequest: {
+      text: string;
+    };
+    /** @description The one task that a unique prefix names. */
+    ResolvedView: {
+      task: string;
+    };
+    /** @description What came of a send. */
+    SendOutcome:
+      | components["schemas"]["SentTask"]
+      | {
+          message: unknown;
+        }
+      | {
+          unknown: components["schemas"]["UnknownOutcome"];
+        };
+    /** @description A message for an agent. Sent once, never again by itself. */
+    SendRequestView: {
+      /** @description Continues a conversation. */
+      contextId?: string | null;
+      /** @description A JSON value sent as a data part. */
+      data?: unknown;
+      files?: components["schemas"]["FilePart"][];
+      text: string;
+    };
+    SentTask: {
+      state: components["schemas"]["ShownState"];
+      task: string;
+    };
+    SessionRequest: {
+      /** @description From the address `…/#login=<nonce>`; good once and for a minute. */
+      nonce: string;
+    };
+    SettingRequest: {
+      value: string;
+    };
+    SettingView: {
+      default: string;
+      key: string;
+      /** @description One line for people. */
+      meaning: string;
+      /** @description The value that holds: the user's, else the default. */
+      value: string;
+    };
+    /**
+     * @description A task's state as shown: the agent's word, or one of ours.
+     * @enum {string}
+     */
+    ShownState:
+      | "submitted"
+      | "working"
+      | "input-required"
+      | "auth-required"
+      | "completed"
+      | "failed"
+      | "canceled"
+      | "rejected"
+      | "unknown"
+      | "lost"
+      | "wrong-identity";
+    /** @description A task with everything known of it. */
+    TaskDetail: components["schemas"]["TaskSummary"] & {
+      artifacts: components["schemas"]["ArtifactView"][];
+      /** @description Callbacks received for it. */
+      callbacks: unknown[];
+      /** @description The conversation: 1.0 messages, the oldest first. */
+      history: unknown[];
+      metadata: Record<string, never>;
+      /** @description Our registrations at the agent. */
+      registrations: unknown[];
+      /** @description The 1.0 status. */
+      status: unknown;
+      /** @description The newest changes, the oldest first. */
+      timeline: components["schemas"]["ChangeView"][];
+    };
+    /** @description A task as a row. */
+    TaskSummary: {
+      agent: string;
+      archived: boolean;
+      contextId?: string | null;
+      createdAt: components["schemas"]["UtcTime"];
+      following: components["schemas"]["FollowingView"];
+      id: string;
+      lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
+      /** @description The agent refuses our credential; following waits for a new one. */
+      needsSignIn: boolean;
+      /** @description It waits, and the last reply is older than that. */
+      needsYou: boolean;
+      pinned: boolean;
+      /** @description What the agent asks while it waits: the first line of its status message, cleaned. */
+      question?: string | null;
+      /** @description The agent's word as received; empty where it sent none. */
+      rawState: string;
+      repliedAt?: components["schemas"]["UtcTime"] | null;
+      /** @description Terminal, and confirmed by a read. */
+      settled: boolean;
+      /** @description `send`, `watch`, `import` or `gateway`. */
+      source: string;
+      state: components["schemas"]["ShownState"];
+      /** @description `AGENT/TASKID`. */
+      task: string;
+      terminalAt?: components["schemas"]["UtcTime"] | null;
+      title: string;
+      updatedAt: components["schemas"]["UtcTime"];
+      waitingSince?: components["schemas"]["UtcTime"] | null;
+    };
+    UnknownOutcome: {
+      /** @description By which the user may find out. */
+      messageId: string;
+    };
+    /**
+     * Format: date-time
+     * @description RFC 3339, UTC, with milliseconds
+     */
+    UtcTime: string;
+    WatchRequest: {
+      taskId: string;
+    };
+  };
+  responses: never;
+  parameters: never;
+  requestBodies: never;
+  headers: never;
+  pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    openapi: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description OpenAPI 3.1 */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-        };
+  openapi: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    hello: {
-        parameters: {
-            query: {
-                /** @description A challenge of 1 to 128 characters */
-                c: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description OpenAPI 3.1 */
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HelloView"];
-                };
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": Record<string, never>;
         };
+      };
     };
-    log_in: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SessionRequest"];
-            };
-        };
-        responses: {
-            /** @description Signed in */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            "4XX": {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  hello: {
+    parameters: {
+      query: {
+        /** @description A challenge of 1 to 128 characters */
+        c: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    page_login: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PageLoginView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["HelloView"];
         };
+      };
+      "4XX": {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    list_agents: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_AgentView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  log_in: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    add_agent: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["NewAgentRequest"];
-            };
-        };
-        responses: {
-            201: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["SessionRequest"];
+      };
     };
-    show_agent: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
+    responses: {
+      /** @description Signed in */
+      204: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content?: never;
+      };
+      "4XX": {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    remove_agent: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Removed */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  page_login: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    test_agent: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentTestView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["PageLoginView"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    pin_dialect: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PinDialectRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  list_agents: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    set_credential: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["CredentialRequest"];
-            };
+        content: {
+          "application/json": components["schemas"]["Page_AgentView"];
         };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["AgentView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    import_tasks: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ImportOutcome"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  add_agent: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
     };
-    send: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SendRequestView"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SendOutcome"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["NewAgentRequest"];
+      };
     };
-    watch: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-            };
-            cookie?: never;
+    responses: {
+      201: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["WatchRequest"];
-            };
+        content: {
+          "application/json": components["schemas"]["AgentView"];
         };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    list_tasks: {
-        parameters: {
-            query?: {
-                /** @description Not ended */
-                open?: boolean;
-                /** @description Waits for the user */
-                needsYou?: boolean;
-                agent?: string;
-                /** @description May repeat: any of these */
-                state?: components["schemas"]["ShownState"][];
-                /** @description 1 to 1000, 100 where none is given */
-                limit?: number;
-                /** @description `next` of the page before */
-                cursor?: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  show_agent: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    resolve_task: {
-        parameters: {
-            query: {
-                ref: string;
-            };
-            header?: never;
-            path?: never;
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ResolvedView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["AgentView"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    show_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskDetail"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  remove_agent: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    delete_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      /** @description Removed */
+      204: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            /** @description Forgotten */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content?: never;
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    reply: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReplyRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  test_agent: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    cancel_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["AgentTestView"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    pin_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["PinRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  pin_dialect: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    archive_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ArchiveRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["PinDialectRequest"];
+      };
     };
-    follow_task: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["FollowRequest"];
-            };
+        content: {
+          "application/json": components["schemas"]["AgentView"];
         };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["TaskSummary"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
         };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    reconcile: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ReconcileRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_ReconcileItem"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  set_credential: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    list_settings: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_SettingView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["CredentialRequest"];
+      };
     };
-    show_setting: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                key: string;
-            };
-            cookie?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettingView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["AgentView"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    set_setting: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                key: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["SettingRequest"];
-            };
-        };
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettingView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  import_tasks: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    unset_setting: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                key: string;
-            };
-            cookie?: never;
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["SettingView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["ImportOutcome"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
-    health: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["HealthView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+  };
+  send: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
     };
-    follow_changes: {
-        parameters: {
-            query?: {
-                /** @description The number after which to begin */
-                after?: number;
-                /** @description Only of this task, AGENT/TASKID */
-                task?: string;
-            };
-            header?: {
-                /** @description Beats `after`, which a reconnecting page repeats */
-                "Last-Event-ID"?: number | null;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "text/event-stream": components["schemas"]["ChangeView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
-        };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["SendRequestView"];
+      };
     };
-    list_changes: {
-        parameters: {
-            query?: {
-                /** @description The number after which to begin */
-                after?: number;
-                /** @description 1 to 1000, 100 where none is given */
-                limit?: number;
-            };
-            header?: never;
-            path: {
-                agent: string;
-                /** @description Percent-encoded */
-                taskId: string;
-            };
-            cookie?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
         };
-        requestBody?: never;
-        responses: {
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Page_ChangeView"];
-                };
-            };
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ErrorBody"];
-                };
-            };
+        content: {
+          "application/json": components["schemas"]["SendOutcome"];
         };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
     };
+  };
+  watch: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["WatchRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  list_tasks: {
+    parameters: {
+      query?: {
+        /** @description Not ended */
+        open?: boolean;
+        /** @description Waits for the user */
+        needsYou?: boolean;
+        agent?: string;
+        /** @description May repeat: any of these */
+        state?: components["schemas"]["ShownState"][];
+        /** @description 1 to 1000, 100 where none is given */
+        limit?: number;
+        /** @description `next` of the page before */
+        cursor?: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["Page_TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  resolve_task: {
+    parameters: {
+      query: {
+        ref: string;
+      };
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ResolvedView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  show_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskDetail"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  delete_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      /** @description Forgotten */
+      204: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content?: never;
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  reply: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["ReplyRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  cancel_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  pin_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["PinRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  archive_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["ArchiveRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  follow_task: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["FollowRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["TaskSummary"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  reconcile: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["ReconcileRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["Page_ReconcileItem"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  list_settings: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["Page_SettingView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  show_setting: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        key: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["SettingView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  set_setting: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        key: string;
+      };
+      cookie?: never;
+    };
+    requestBody: {
+      content: {
+        "application/json": components["schemas"]["SettingRequest"];
+      };
+    };
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["SettingView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  unset_setting: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path: {
+        key: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["SettingView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  health: {
+    parameters: {
+      query?: never;
+      header?: never;
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["HealthView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  follow_changes: {
+    parameters: {
+      query?: {
+        /** @description The number after which to begin */
+        after?: number;
+        /** @description Only of this task, AGENT/TASKID */
+        task?: string;
+      };
+      header?: {
+        /** @description Beats `after`, which a reconnecting page repeats */
+        "Last-Event-ID"?: number | null;
+      };
+      path?: never;
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "text/event-stream": components["schemas"]["ChangeView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
+  list_changes: {
+    parameters: {
+      query?: {
+        /** @description The number after which to begin */
+        after?: number;
+        /** @description 1 to 1000, 100 where none is given */
+        limit?: number;
+      };
+      header?: never;
+      path: {
+        agent: string;
+        /** @description Percent-encoded */
+        taskId: string;
+      };
+      cookie?: never;
+    };
+    requestBody?: never;
+    responses: {
+      200: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["Page_ChangeView"];
+        };
+      };
+      default: {
+        headers: {
+          [name: string]: unknown;
+        };
+        content: {
+          "application/json": components["schemas"]["ErrorBody"];
+        };
+      };
+    };
+  };
 }
