@@ -99,7 +99,15 @@ pub async fn attend(
             }
             None => (),
         }
-        now_is = read(&mut engine, task).await?.summary;
+        // The engine may be away just now, and the time up before it is back.
+        let read = read(&mut engine, task);
+        now_is = match deadline {
+            None => read.await?.summary,
+            Some(deadline) => match time::timeout_at(deadline, read).await {
+                Ok(read) => read?.summary,
+                Err(_elapsed) => return Ok(Attended { task: now_is, outcome: settled }),
+            },
+        };
     }
 }
 

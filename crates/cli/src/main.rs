@@ -14,6 +14,7 @@ mod commands;
 mod engine;
 mod failure;
 mod feed;
+mod log;
 mod outcome;
 mod session;
 mod signals;

@@ -7,7 +7,7 @@ use taskbell_engine::data_dir::DataDir;
 
 use crate::engine::Engine;
 use crate::failure::Failure;
-use crate::outcome::OUTCOME_UNKNOWN;
+use crate::outcome::{OUTCOME_UNKNOWN, USAGE};
 use crate::term::out::Out;
 
 #[derive(Debug)]
@@ -52,7 +52,11 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
-        let exit = if error.code == "outcome_unknown" { OUTCOME_UNKNOWN } else { error.exit_code() };
+        let exit = match error.code.as_str() {
+            "usage" => USAGE,
+            "outcome_unknown" => OUTCOME_UNKNOWN,
+            _ => 1,
+        };
         Self::new(error.code.clone(), chain(&error)).with_exit(exit)
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
+use taskbell_core::state::TaskState;
 use taskbell_core::text;
 use taskbell_engine::api::views::{ChangeView, FollowingMode, ShownState, TaskSummary, UtcTime};
 
@@ -92,8 +93,7 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
             let flags = flags(body);
             match ShownState::from_word(text_of("state")) {
                 Some(state) => {
-                    let raw = text::plain(text_of("rawState"));
-                    let raw = if raw.is_empty() { raw } else { format!(" ({raw})") };
+                    let raw = raw_word(state, text_of("rawState"));
                     format!("{}{raw}{flags}", out.state(state))
                 }
                 None => flags.trim_start().to_owned(),
@@ -123,7 +123,7 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
     let head = format!(
         "{}  {}  {said}",
         out.paint(DIM, &clock.time(change.at.ms(), true)),
-        out.paint(DIM, &format!("{:7}", text::one_line(&change.source, 7))),
+        out.paint(DIM, &format!("{:7}", channel(change))),
     );
     let mut lines = vec![head.trim_end().to_owned()];
     match words.as_slice() {
@@ -136,6 +136,18 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
         words => lines.extend(words.iter().map(|line| format!("    {line}"))),
     }
     lines
+}
+
+/// By which way it was heard. How we follow is our own doing and was heard from nobody.
+fn channel(change: &ChangeView) -> String {
+    if change.kind == "following" { String::new() } else { text::one_line(&change.source, 7) }
+}
+
+/// The agent's own word, where it says more than ours: `TASK_STATE_WORKING` is `working`.
+pub fn raw_word(state: ShownState, raw: &str) -> String {
+    let raw_word = text::plain(raw);
+    let same = TaskState::from_word(raw).word() == state.word() && state != ShownState::Unknown;
+    if same || raw_word.is_empty() { String::new() } else { format!(" ({raw_word})") }
 }
 
 fn flags(body: &serde_json::Map<String, Value>) -> String {
@@ -156,8 +168,11 @@ fn flags(body: &serde_json::Map<String, Value>) -> String {
 
 /// `── not connected 09:02–09:11: text in between is not available ──`.
 fn gap(body: &serde_json::Map<String, Value>, clock: &Clock) -> String {
-    let time = |name: &str| body.get(name).and_then(Value::as_i64).map(|ms| clock.time(ms, false));
-    match (time("fromMs"), time("toMs")) {
+    let time = |name: &str| {
+        let at: Timestamp = body.get(name)?.as_str()?.parse().ok()?;
+        Some(clock.time(at.as_millisecond(), false))
+    };
+    match (time("from"), time("to")) {
         (Some(from), Some(to)) if from == to => {
             format!("── not connected at {from}: text of that time may be missing ──")
         }
@@ -276,14 +291,14 @@ mod tests {
 
     #[test]
     fn a_gap_is_drawn_and_says_what_it_means() {
-        let body = json!({"fromMs": 1_699_952_520_000_i64, "toMs": 1_699_953_060_000_i64, "reason": "cut"});
+        let body = json!({"from": "2023-11-14T09:02:00Z", "to": "2023-11-14T09:11:00Z", "reason": "cut"});
         assert_eq!(plain("gap", body), ["── not connected 09:02–09:11: text in between is not available ──"]);
         assert!(plain("gap", json!({}))[0].starts_with("── not connected"));
     }
 
     #[test]
     fn another_day_is_named() {
-        let body = json!({"fromMs": 1_600_000_000_000_i64, "toMs": 1_600_000_600_000_i64});
+        let body = json!({"from": "2020-09-13T12:26:40Z", "to": "2020-09-13T12:36:40Z"});
         assert!(plain("gap", body)[0].contains("2020-09-13 12:26–2020-09-13 12:36"));
     }
 
@@ -293,7 +308,7 @@ mod tests {
         for kind in ["task", "status", "artifact", "message", "gap", "following", "notice", evil] {
             let body = json!({
                 "state": evil, "rawState": evil, "text": evil, "name": evil, "artifactId": evil,
-                "mode": evil, "trouble": evil, "role": evil, "deleted": evil, "fromMs": evil,
+                "mode": evil, "trouble": evil, "role": evil, "deleted": evil, "from": evil,
             });
             for line in plain(kind, body) {
                 assert!(line.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{kind:?}: {line:?}");

@@ -11,7 +11,7 @@ mod open;
 mod reconcile;
 mod reply;
 mod send;
-//mod serve;
+mod serve;
 mod settings;
 mod show;
 mod task;
@@ -26,7 +26,7 @@ use crate::session::Session;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    //Serve(serve::Serve),
+    Serve(serve::Serve),
     #[command(subcommand)]
     Agent(agent::Agent),
     Send(send::Send),
@@ -53,7 +53,7 @@ impl Command {
     /// Does it and gives the exit code.
     pub async fn run(self, session: &Session) -> Result<u8, Failure> {
         match self {
-            //Self::Serve(serve) => serve.run(session).await,
+            Self::Serve(serve) => serve.run(session).await,
             Self::Agent(agent) => agent.run(session).await,
             Self::Send(send) => send.run(session).await,
             Self::Watch(watch) => watch.run(session).await,

@@ -45,8 +45,7 @@ fn page(detail: &TaskDetail, clock: &Clock, out: Out) -> Vec<String> {
         lines.push(out.paint(BOLD, &title));
     }
     lines.push(out.paint(DIM, &words::task_name(&task.task)));
-    let raw = text::plain(&task.raw_state);
-    let raw = if raw.is_empty() || raw == task.state.word() { String::new() } else { format!(" ({raw})") };
+    let raw = words::raw_word(task.state, &task.raw_state);
     lines.push(format!("{}{}{raw}, {}", label("task"), out.state(task.state), words::confirmed(task, clock)));
     lines.push(format!("{}{}", label("following"), words::following(task, clock)));
     let registrations = match detail.registrations.len() {
@@ -120,7 +119,7 @@ mod tests {
         serde_json::from_value(json!({
             "task": format!("demo/t-1{evil}"), "agent": "demo", "id": format!("t-1{evil}"),
             "contextId": format!("c-1{evil}"), "title": format!("Build it{evil}"), "state": "input-required",
-            "rawState": format!("TASK_STATE_INPUT_REQUIRED{evil}"), "question": format!("Which branch?{evil}"),
+            "rawState": format!("input-required{evil}"), "question": format!("Which branch?{evil}"),
             "following": {"mode": "stream", "since": at, "attempt": 2},
             "lastConfirmed": {"at": at, "by": "stream"}, "needsYou": true, "needsSignIn": false,
             "settled": false, "createdAt": at, "updatedAt": at, "terminalAt": null, "waitingSince": at,
@@ -130,7 +129,7 @@ mod tests {
             "history": [], "status": {"state": "TASK_STATE_INPUT_REQUIRED",
                 "message": {"parts": [{"text": format!("Which branch?{evil}")}]}},
             "timeline": [{"seq": 1, "at": at, "task": null, "agent": null, "source": "stream", "kind": "gap",
-                "fromMs": 1_699_999_320_000_i64, "toMs": 1_699_999_860_000_i64, "reason": evil}],
+                "from": "2023-11-14T22:02:00Z", "to": "2023-11-14T22:11:00Z", "reason": evil}],
             "callbacks": [], "registrations": [], "metadata": {},
         }))
         .unwrap()
@@ -149,7 +148,7 @@ mod tests {
             [
                 "Build it",
                 "demo/t-1",
-                "task      ▲ input-required (TASK_STATE_INPUT_REQUIRED), confirmed 40 s ago by stream",
+                "task      ▲ input-required, confirmed 40 s ago by stream",
                 "following stream since 22:12, attempt 2",
                 "callbacks none registered, 0 received",
                 "context   c-1",

@@ -70,6 +70,10 @@ impl Out {
         self.width
     }
 
+    pub fn has_colour(self) -> bool {
+        self.colour
+    }
+
     /// Whether a person watches stderr, so that a line there may move.
     pub fn is_live(self) -> bool {
         self.live
