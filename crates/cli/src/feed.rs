@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use taskbell_core::ids::TaskRef;
 use taskbell_engine::api::views::{ChangeView, FollowingMode, ShownState, TaskDetail, TaskSummary};
-use taskbell_engine::api_client::FeedEvent;
+use taskbell_engine::api_client::{ChangeFeed, ClientError, FeedEvent};
 use tokio::time::{self, Instant};
 
 use crate::engine::Engine;
@@ -54,9 +54,8 @@ pub async fn attend(
     let started = Instant::now();
     let deadline = limit.map(|limit| started + limit);
     let mut engine = engine.clone();
-    let mut feed = engine.changes(task);
-    feed.open().await?;
-    let detail = engine.task(task).await?;
+    let mut feed = listen(&mut engine, task).await?;
+    let detail = read(&mut engine, task).await?;
     watcher.began(&detail)?;
     let mut now_is = detail.summary;
     let mut confirm_by = None;
@@ -111,20 +110,36 @@ pub async fn attend(
     }
 }
 
+/// The open feed of a task. The engine answered a moment ago: where it does not now, it is being restarted.
+async fn listen(engine: &mut Engine, task: &TaskRef) -> Result<ChangeFeed, Failure> {
+    let give_up = Instant::now() + AWAY_WITHIN;
+    loop {
+        let mut feed = engine.changes(task);
+        match feed.open().await {
+            Ok(()) => return Ok(feed),
+            Err(error) if error.may_pass() && Instant::now() < give_up => find_again(engine, &error).await,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
 /// The task as the engine knows it now, also when the engine has just been restarted.
 async fn read(engine: &mut Engine, task: &TaskRef) -> Result<TaskDetail, Failure> {
     let give_up = Instant::now() + AWAY_WITHIN;
     loop {
-        let failed = match engine.task(task).await {
+        match engine.task(task).await {
             Ok(task) => return Ok(task),
-            Err(error) if error.may_pass() && Instant::now() < give_up => error,
+            Err(error) if error.may_pass() && Instant::now() < give_up => find_again(engine, &error).await,
             Err(error) => return Err(error.into()),
-        };
-        match engine.again().await {
-            // The same engine, which is merely busy, is not to be asked at once again.
-            Ok(found) if failed.status.is_none() => *engine = found,
-            Ok(_) | Err(_) => time::sleep(TICK).await,
         }
+    }
+}
+
+async fn find_again(engine: &mut Engine, failed: &ClientError) {
+    match engine.again().await {
+        // An engine that answered, and is merely busy, is not to be asked at once again.
+        Ok(found) if failed.status.is_none() => *engine = found,
+        Ok(_) | Err(_) => time::sleep(TICK).await,
     }
 }
 

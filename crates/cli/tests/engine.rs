@@ -99,6 +99,16 @@ impl World {
         (output.status.code(), document)
     }
 
+    /// `send --wait`, once the task is sent.
+    fn sent_and_waiting(&self, text: &str) -> (Running, String) {
+        let mut wait = self.command(&["send", "demo", text, "--wait", "--timeout", "60s", "--json"]);
+        let mut wait = Running(wait.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+        let mut told = String::new();
+        BufReader::new(wait.0.stderr.as_mut().unwrap()).read_line(&mut told).unwrap();
+        let task = told.trim().strip_prefix("sent as ").unwrap_or_else(|| panic!("{told}")).to_owned();
+        (wait, task)
+    }
+
     fn send(&self, text: &str) -> String {
         let (code, sent) = self.json(&["send", "demo", text]);
         assert_eq!(code, Some(0), "{sent}");
@@ -201,10 +211,7 @@ fn a_wait_outlives_a_crash_and_restart_of_the_engine() {
     world.serve(&[]);
     let url = agent_ready["url"].as_str().unwrap();
     assert_eq!(world.json(&["agent", "add", url, "--name", "demo"]).0, Some(0));
-    let task = world.send("steps=8 interval=0.5");
-    let mut wait = Running(
-        world.command(&["wait", &task, "--timeout", "40s", "--json"]).stdout(Stdio::piped()).spawn().unwrap(),
-    );
+    let (mut wait, task) = world.sent_and_waiting("steps=8 interval=0.5");
     let mut follow =
         Running(world.command(&["follow", &task, "--json"]).stdout(Stdio::piped()).spawn().unwrap());
     // It listens once it has told the beginning.
@@ -221,11 +228,7 @@ fn a_wait_outlives_a_crash_and_restart_of_the_engine() {
 #[ignore = "takes as long as an engine may be away"]
 fn an_engine_that_is_gone_for_good_ends_a_wait_with_no_engine() {
     let mut world = World::with_demo();
-    let task = world.send("steps=1 interval=600");
-    let mut wait = Running(world.command(&["wait", &task, "--json"]).stdout(Stdio::piped()).spawn().unwrap());
-    let mut follow =
-        Running(world.command(&["follow", &task, "--json"]).stdout(Stdio::piped()).spawn().unwrap());
-    follow.next_line();
+    let (mut wait, _task) = world.sent_and_waiting("steps=1 interval=600");
     drop(world.engine.take());
     assert_eq!(wait.exit_within(LIMIT * 3), Some(1));
     let document: Value = serde_json::from_str(&wait.next_line()).unwrap();
