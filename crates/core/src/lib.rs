@@ -17,6 +17,7 @@
 //! | when to try again | [`backoff`], [`retry_after`] |
 //! | credentials bound to an origin | [`credential`] |
 //! | peers' text as a clean line | [`text`] |
+//! | peers' markdown as a tree without HTML | [`markdown`] |
 //! | where a client wants to be called back | [`push_config`] |
 
 pub mod agent;
@@ -28,6 +29,7 @@ pub mod follow;
 pub mod ids;
 pub mod json;
 pub mod jsonrpc;
+pub mod markdown;
 pub mod merge;
 pub mod oddity;
 pub mod push_config;

@@ -1,4 +1,4 @@
-//! Peers' text as one clean line, for titles, lists, notices, logs and errors.
+//! Peers' text as one clean line, for titles, lists, notices, logs and errors; and as clean lines, for documents.
 //!
 //! Takes out what could move, hide or reorder the text around it: escape sequences of terminals,
 //! control characters, bidirectional overrides, invisible characters. What is left is still a
@@ -19,8 +19,8 @@ pub fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut length = 0;
     let mut space_due = false;
-    for character in (Visible { rest: text.chars(), before: ' ' }) {
-        if character == ' ' {
+    for character in Visible::of(text) {
+        if character.is_whitespace() {
             space_due = length > 0;
             continue;
         }
@@ -39,10 +39,33 @@ pub fn one_line(text: &str, most: usize) -> String {
     line
 }
 
-/// The characters that are seen; white space of every kind is a space.
+/// `text` with its lines and its indentation, for documents and code. Line breaks of every kind are `\n`.
+pub fn lines(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut seen = Visible::of(text).peekable();
+    while let Some(character) = seen.next() {
+        match character {
+            '\r' => {
+                seen.next_if_eq(&'\n');
+                shown.push('\n');
+            }
+            '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => shown.push('\n'),
+            other => shown.push(other),
+        }
+    }
+    shown
+}
+
+/// The characters that are seen, white space as it is.
 struct Visible<'a> {
     rest: std::str::Chars<'a>,
     before: char,
+}
+
+impl<'a> Visible<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { rest: text.chars(), before: ' ' }
+    }
 }
 
 impl Iterator for Visible<'_> {
@@ -63,7 +86,10 @@ impl Iterator for Visible<'_> {
                     skip_control_string(&mut self.rest);
                     continue;
                 }
-                space if space.is_whitespace() => ' ',
+                space if space.is_whitespace() => {
+                    self.before = ' ';
+                    return Some(space);
+                }
                 control if control.is_control() => continue,
                 // They join and shape within scripts and emoji, and have no business in ASCII.
                 joiner @ ('\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
@@ -199,7 +225,20 @@ mod tests {
         assert_eq!(one_line("a", 0), "");
     }
 
+    #[test]
+    fn lines_and_indentation_stay_in_a_document() {
+        assert_eq!(lines("a\r\n\tb\rc\u{2028}d\n"), "a\n\tb\nc\nd\n");
+        assert_eq!(lines("\u{1b}[31mred\u{1b}[0m\u{202e}\0 \u{a0}x"), "red \u{a0}x");
+    }
+
     proptest! {
+        #[test]
+        fn lines_hold_no_control_but_breaks_and_tabs(text in any::<String>()) {
+            let shown = lines(&text);
+            prop_assert!(!shown.chars().any(|c| c.is_control() && c != '\n' && c != '\t'));
+            prop_assert_eq!(lines(&shown), shown, "cleaning twice changes nothing");
+        }
+
         #[test]
         fn the_result_is_one_clean_line_of_the_length_asked_for(text in any::<String>(), most in 0_usize..40) {
             let line = one_line(&text, most);
