@@ -10,7 +10,7 @@
 mod build;
 mod link;
 
-pub use link::{Caution, InertReason, Link};
+pub use link::{Caution, InertReason, Link, destination, judge};
 
 /// Octets of text that are read; the rest is cut.
 pub const INPUT_MAX: usize = 2 << 20;
@@ -91,9 +91,21 @@ pub struct Table {
     pub cut_rows: usize,
 }
 
+/// What several documents of one answer may have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    pub octets: usize,
+    pub nodes: usize,
+}
+
 /// The tree of `text`. Never fails: what is no markdown is text.
 pub fn parse(text: &str) -> Vec<Block> {
-    build::document(text)
+    parse_within(text, &mut Budget { octets: INPUT_MAX, nodes: NODES_MAX })
+}
+
+/// As [`parse`], and takes what it uses out of `budget`.
+pub fn parse_within(text: &str, budget: &mut Budget) -> Vec<Block> {
+    build::document(text, budget)
 }
 
 /// The text of spans without their marks.

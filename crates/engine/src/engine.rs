@@ -16,7 +16,7 @@ use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
     AgentView, ChangeView, HealthItem, HealthState, HealthView, Page, ReconcileItem, ReconcileRequest,
-    SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
+    RenderedView, SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
 use crate::error::EngineError;
 use crate::follower::Follower;
@@ -293,6 +293,16 @@ impl Engine {
         let timeline =
             timeline.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect();
         Ok(present::detail(&row, &content.0, &content.1, timeline))
+    }
+
+    /// What the agent wrote, as a tree to show.
+    pub async fn rendered(&self, task: &TaskRef) -> Result<RenderedView, EngineError> {
+        let key = self.row(task).await?.key;
+        let content = self.store().read(move |connection| task_content::load(connection, key)).await?;
+        // A long text takes a while.
+        tokio::task::spawn_blocking(move || crate::rendered::rendered(&content.0, &content.1))
+            .await
+            .map_err(|_| EngineError::new("internal", format!("failed to render task {task}")))
     }
 
     /// The timeline of one task, the oldest first.

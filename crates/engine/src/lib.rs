@@ -16,7 +16,7 @@
 //! | the database | [`store`] |
 //! | secrets at rest | [`keychain`] |
 //! | settings | [`settings`] |
-//! | the control API and its JSON | [`api`], [`present`] |
+//! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
 //! | calling a running engine | [`api_client`] |
 //! | the loopback listener | [`listen`] |
 
@@ -36,6 +36,7 @@ pub mod parts;
 pub mod present;
 pub mod reads;
 pub mod reconciler;
+pub mod rendered;
 pub mod running;
 pub mod settings;
 pub mod store;

@@ -4,15 +4,15 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 use super::link::{host_of, judge};
 use super::{
-    Alignment, Block, DEPTH_MAX, INPUT_MAX, Image, Inline, NODES_MAX, TABLE_COLUMNS_MAX, TABLE_ROWS_MAX,
-    Table, text_of,
+    Alignment, Block, Budget, DEPTH_MAX, INPUT_MAX, Image, Inline, NODES_MAX, TABLE_COLUMNS_MAX,
+    TABLE_ROWS_MAX, Table, text_of,
 };
 use crate::text;
 
 const LANGUAGE_MAX: usize = 32;
 
-pub(super) fn document(text: &str) -> Vec<Block> {
-    let mut end = text.len().min(INPUT_MAX);
+pub(super) fn document(text: &str, budget: &mut Budget) -> Vec<Block> {
+    let mut end = text.len().min(INPUT_MAX).min(budget.octets);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
@@ -22,14 +22,17 @@ pub(super) fn document(text: &str) -> Vec<Block> {
     let read = text::lines(read);
     let mut tree = Tree::new();
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    let most = NODES_MAX.min(budget.nodes);
     let mut left = 0;
     for (event, range) in Parser::new_ext(&read, options).into_offset_iter() {
-        if tree.nodes >= NODES_MAX {
+        if tree.nodes >= most {
             left = read.len().saturating_sub(range.start);
             break;
         }
         tree.take(event);
     }
+    budget.octets -= end;
+    budget.nodes = budget.nodes.saturating_sub(tree.nodes);
     let mut blocks = tree.finish();
     let octets = left + beyond.len();
     if octets > 0 {

@@ -53,7 +53,7 @@ pub enum Caution {
 }
 
 /// A link with what it leads to; `content` is what it shows.
-pub(super) fn judge(written: &str, content: Vec<Inline>) -> Link {
+pub fn judge(written: &str, content: Vec<Inline>) -> Link {
     let mut link = Link { url: text::lines(written), host: None, inert: None, cautions: Vec::new(), content };
     if written.len() > URL_MAX {
         link.url = text::one_line(written, 200);

@@ -169,6 +169,16 @@ fn too_long_a_text_is_cut_at_a_character() {
 }
 
 #[test]
+fn documents_share_a_budget() {
+    let mut budget = Budget { octets: 20, nodes: 100 };
+    assert_eq!(parse_within("one", &mut budget), [Block::Paragraph(vec![words("one")])]);
+    assert_eq!(budget, Budget { octets: 17, nodes: 98 });
+    let cut = parse_within(&"x".repeat(30), &mut budget);
+    assert_eq!(cut.last(), Some(&Block::Cut { octets: 13 }));
+    assert_eq!(parse_within("more", &mut budget), [Block::Cut { octets: 4 }]);
+}
+
+#[test]
 fn what_lies_too_deep_is_text_of_the_deepest() {
     let text = format!("{} deep", ">".repeat(100));
     let blocks = parse(&text);

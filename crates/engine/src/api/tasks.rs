@@ -11,7 +11,7 @@ use super::error::ApiError;
 use super::extract::{ApiJson, Params, TaskPath};
 use super::views::{
     ArchiveRequest, ErrorBody, FollowRequest, FollowWish, Page, PinRequest, ReconcileItem, ReconcileRequest,
-    ReplyRequest, ResolvedView, ShownState, TaskDetail, TaskFilter, TaskSummary,
+    RenderedView, ReplyRequest, ResolvedView, ShownState, TaskDetail, TaskFilter, TaskSummary,
 };
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
@@ -19,6 +19,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(list_tasks))
         .routes(routes!(resolve_task))
         .routes(routes!(show_task, delete_task))
+        .routes(routes!(show_rendered))
         .routes(routes!(reply))
         .routes(routes!(cancel_task))
         .routes(routes!(pin_task))
@@ -92,6 +93,19 @@ async fn show_task(
     TaskPath(task): TaskPath,
 ) -> Result<Json<TaskDetail>, ApiError> {
     Ok(Json(state.engine.task(&task).await?))
+}
+
+/// What the agent wrote, as a tree without markup: artifacts and conversation. Nothing is fetched.
+#[utoipa::path(
+    get, path = "/tasks/{agent}/{taskId}/rendered", tag = "tasks",
+    params(("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded")),
+    responses((status = 200, body = RenderedView), (status = "default", body = ErrorBody)),
+)]
+async fn show_rendered(
+    State(state): State<ApiState>,
+    TaskPath(task): TaskPath,
+) -> Result<Json<RenderedView>, ApiError> {
+    Ok(Json(state.engine.rendered(&task).await?))
 }
 
 /// Forgets a task here. At its agent nothing happens.

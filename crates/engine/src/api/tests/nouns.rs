@@ -9,10 +9,11 @@ use taskbell_demo_agent::{DemoAgent, Options};
 
 use super::Served;
 use crate::api::views::{
-    AgentTestView, AgentView, ArchiveRequest, ChangeView, CredentialRequest, FilePart, FollowRequest,
-    FollowWish, FollowingMode, HealthView, ImportOutcome, NewAgentRequest, Page, PinRequest, ReconcileItem,
-    ReconcileRequest, ReplyRequest, ResolvedView, SecretText, SendOutcome, SendRequestView, SettingRequest,
-    SettingView, ShownState, TaskDetail, TaskSummary, WatchRequest,
+    AgentTestView, AgentView, ArchiveRequest, BlockView, ChangeView, CredentialRequest, FilePart,
+    FollowRequest, FollowWish, FollowingMode, HealthView, ImportOutcome, NewAgentRequest, Page, PinRequest,
+    ReconcileItem, ReconcileRequest, RenderedView, ReplyRequest, ResolvedView, RoleView, SecretText,
+    SendOutcome, SendRequestView, SettingRequest, SettingView, ShownState, TaskDetail, TaskSummary,
+    WatchRequest,
 };
 use crate::api_client::{ApiClient, Endpoint, FeedEvent};
 
@@ -101,6 +102,11 @@ async fn a_task_is_sent_asked_answered_and_shown_whole() {
     let done = world.wait_for(&task, ShownState::Completed).await;
     assert!(!done.artifacts.is_empty() && !done.artifacts[0].text.is_empty());
     assert!(done.summary.last_confirmed.is_some());
+
+    let rendered: RenderedView = world.client.get(Endpoint::task(&task, "rendered")).await.unwrap();
+    assert!(matches!(rendered.artifacts[0].blocks[0], BlockView::Paragraph { .. }), "{rendered:?}");
+    let roles: Vec<RoleView> = rendered.conversation.iter().map(|message| message.role).collect();
+    assert!(roles.contains(&RoleView::User) && roles.contains(&RoleView::Agent), "{rendered:?}");
 
     let mut seen: Vec<ChangeView> = Vec::new();
     let mut after = 0;

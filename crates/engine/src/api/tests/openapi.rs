@@ -93,6 +93,7 @@ POST /api/v1/tasks/{agent}/{taskId}/cancel
 GET /api/v1/tasks/{agent}/{taskId}/changes
 PUT /api/v1/tasks/{agent}/{taskId}/follow
 PUT /api/v1/tasks/{agent}/{taskId}/pin
+GET /api/v1/tasks/{agent}/{taskId}/rendered
 POST /api/v1/tasks/{agent}/{taskId}/reply
 ";
 

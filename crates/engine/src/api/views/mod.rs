@@ -9,6 +9,7 @@ mod agent;
 mod change;
 mod health;
 mod page;
+mod rich;
 mod send;
 mod session;
 mod setting;
@@ -22,6 +23,11 @@ pub use agent::{
 pub use change::ChangeView;
 pub use health::{HealthItem, HealthState, HealthView};
 pub use page::{ErrorBody, ErrorView, Page};
+pub use rich::{
+    AlignmentView, BlockView, CautionView, InertReasonView, InlineView, RenderedArtifact, RenderedMessage,
+    RenderedView, RoleView,
+};
+pub(crate) use rich::{blocks as rich_blocks, octets};
 pub use send::{
     FilePart, ReplyRequest, SendOutcome, SendRequestView, SentTask, UnknownOutcome, WatchRequest,
 };
