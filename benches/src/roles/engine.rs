@@ -1,0 +1,128 @@
+//! The engine as a process of its own, without the HTTP of its faces.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use taskbell_core::agent::{CardOrigin, PlainHttp};
+use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_engine::agents::manage::AgentWish;
+use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
+use taskbell_engine::engine::Engine;
+use taskbell_engine::keychain::{Keychain, KeychainChoice};
+use taskbell_engine::store::{Store, wall_clock};
+
+use super::{answer_all, say};
+use crate::Failure;
+
+const WATCHES_AT_ONCE: usize = 32;
+/// The name under which the one agent of a measurement is known.
+pub const AGENT: &str = "demo";
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "ask")]
+pub enum Question {
+    Add {
+        url: String,
+    },
+    Watch {
+        tasks: Vec<String>,
+    },
+    /// Changes recorded so far, committed ones.
+    Changes,
+    Reconcile,
+    /// Times of one list page, in milliseconds, as often as said.
+    List {
+        filter: Filter,
+        cursor: Option<String>,
+        times: usize,
+    },
+    Show {
+        task: String,
+        times: usize,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Filter {
+    All,
+    Open,
+    NeedsYou,
+}
+
+pub async fn run(folder: &Path) -> Result<(), Failure> {
+    let (store, opened) = Store::open(folder, wall_clock())?;
+    let keychain = Keychain::start(KeychainChoice::Memory, "bench", Duration::from_secs(1))?;
+    let engine = Engine::start(store, opened, keychain).await?;
+    say(&json!({ "ready": true }));
+    let (name, engine_in_use) = (AgentName::new(AGENT)?, &engine);
+    answer_all(async |question: Question| answer(engine_in_use, &name, question).await).await?;
+    engine.stop(Duration::from_secs(10)).await;
+    Ok(())
+}
+
+async fn answer(engine: &Engine, name: &AgentName, question: Question) -> Result<Value, Failure> {
+    match question {
+        Question::Add { url } => {
+            let wish = AgentWish {
+                name: name.clone(),
+                url: url.parse()?,
+                card_origin: CardOrigin::Record,
+                plain_http: PlainHttp::LoopbackOnly,
+                credential: None,
+            };
+            engine.add_agent(wish).await?;
+            Ok(json!({}))
+        }
+        Question::Watch { tasks } => {
+            let watches = tasks.into_iter().map(|task| async move {
+                engine.watch(name, &TaskId::new(task)).await.map(|_| ()).map_err(Failure::from)
+            });
+            let done: Vec<Result<(), Failure>> =
+                futures::stream::iter(watches).buffer_unordered(WATCHES_AT_ONCE).collect().await;
+            done.into_iter().collect::<Result<Vec<()>, Failure>>()?;
+            Ok(json!({}))
+        }
+        Question::Changes => Ok(json!({ "changes": *engine.store().doorbell().borrow() })),
+        Question::Reconcile => {
+            let request = ReconcileRequest { all: true, ..ReconcileRequest::default() };
+            let began = Instant::now();
+            let items = engine.reconcile(request).await?;
+            let ms = began.elapsed().as_secs_f64() * 1e3;
+            let failed = items.iter().filter(|item| item.error.is_some()).count();
+            Ok(json!({ "ms": ms, "read": items.len() - failed }))
+        }
+        Question::List { filter, cursor, times } => {
+            let filter = TaskFilter {
+                open: matches!(filter, Filter::Open),
+                needs_you: matches!(filter, Filter::NeedsYou),
+                limit: Some(100),
+                cursor,
+                ..TaskFilter::default()
+            };
+            let mut rows = 0;
+            let mut ms = Vec::with_capacity(times);
+            for _ in 0..times {
+                let began = Instant::now();
+                let page = engine.tasks(filter.clone()).await?;
+                rows = page.items.len();
+                std::hint::black_box(serde_json::to_vec(&page)?);
+                ms.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+            Ok(json!({ "ms": ms, "rows": rows }))
+        }
+        Question::Show { task, times } => {
+            let task = TaskRef { agent: name.clone(), task: TaskId::new(task) };
+            let mut ms = Vec::with_capacity(times);
+            for _ in 0..times {
+                let began = Instant::now();
+                std::hint::black_box(serde_json::to_vec(&engine.task(&task).await?)?);
+                ms.push(began.elapsed().as_secs_f64() * 1e3);
+            }
+            Ok(json!({ "ms": ms }))
+        }
+    }
+}
