@@ -124,7 +124,8 @@ impl Members {
 
     fn rest(mut self) -> Map<String, Value> {
         self.map.retain(|_, value| !value.is_null());
-        self.map
+        // A map that was emptied keeps its first node, 600 octets for every message that is kept.
+        if self.map.is_empty() { Map::new() } else { self.map }
     }
 }
 

@@ -6,6 +6,8 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use reqwest::Response;
 use taskbell_core::sse::{Decoder, Event, SseFault, StreamEnd};
 
@@ -77,7 +79,8 @@ enum Source {
 }
 
 struct Live {
-    response: Response,
+    /// The answer without its head: header values hold on to the buffer that they were read into.
+    body: BoxStream<'static, reqwest::Result<Bytes>>,
     decoder: Decoder,
     /// Given back when the stream ends.
     _place: LanePlace,
@@ -91,7 +94,7 @@ impl std::fmt::Debug for Subscription {
 
 impl Subscription {
     pub(super) fn live(response: Response, decoder: Decoder, place: LanePlace, request_id: u64) -> Self {
-        let live = Live { response, decoder, _place: place };
+        let live = Live { body: response.bytes_stream().boxed(), decoder, _place: place };
         Self { request_id, ready: VecDeque::new(), source: Source::Live(Box::new(live)) }
     }
 
@@ -115,8 +118,8 @@ impl Subscription {
             Source::Over(end) => return StreamItem::End(*end),
             Source::Live(live) => live,
         };
-        let end = match live.response.chunk().await {
-            Ok(Some(chunk)) => match live.read(&chunk, &mut self.ready) {
+        let end = match live.body.next().await {
+            Some(Ok(chunk)) => match live.read(&chunk, &mut self.ready) {
                 Ok(()) => {
                     return match self.ready.pop_front() {
                         Some(frame) => StreamItem::Frame(frame),
@@ -125,12 +128,12 @@ impl Subscription {
                 }
                 Err(fault) => EndOfStream::Limit(fault),
             },
-            Ok(None) => match live.decoder.finish() {
+            None => match live.decoder.finish() {
                 _ if live.decoder.is_something_else() => EndOfStream::NotEvents,
                 StreamEnd::Clean => EndOfStream::Clean,
                 StreamEnd::IncompleteDiscarded => EndOfStream::Incomplete,
             },
-            Err(error) => match cause_of(&error) {
+            Some(Err(error)) => match cause_of(&error) {
                 Unreachable::TimedOut => EndOfStream::TimedOut,
                 _ if error.is_timeout() => EndOfStream::TimedOut,
                 _ => EndOfStream::Reset,
