@@ -1,7 +1,8 @@
-//! The engine as a process of its own, without the HTTP of its faces.
+//! The engine as `taskbell serve` runs it, asked in process: the HTTP of its faces is there and unused.
 
+use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use futures::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,9 @@ use taskbell_core::agent::{CardOrigin, PlainHttp};
 use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_engine::agents::manage::AgentWish;
 use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
+use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::engine::Engine;
-use taskbell_engine::keychain::{Keychain, KeychainChoice};
-use taskbell_engine::store::{Store, wall_clock};
+use taskbell_engine::running::{CredentialStore, EngineOptions, RunningEngine};
 
 use super::{answer_all, say};
 use crate::Failure;
@@ -54,13 +55,17 @@ pub enum Filter {
 }
 
 pub async fn run(folder: &Path) -> Result<(), Failure> {
-    let (store, opened) = Store::open(folder, wall_clock())?;
-    let keychain = Keychain::start(KeychainChoice::Memory, "bench", Duration::from_secs(1))?;
-    let engine = Engine::start(store, opened, keychain).await?;
+    let options = EngineOptions {
+        data_dir: DataDir::at(folder),
+        gateway: (Ipv4Addr::LOCALHOST, 0).into(),
+        credential_store: CredentialStore::Memory,
+        demo: false,
+    };
+    let running = RunningEngine::start(options).await?;
     say(&json!({ "ready": true }));
-    let (name, engine_in_use) = (AgentName::new(AGENT)?, &engine);
-    answer_all(async |question: Question| answer(engine_in_use, &name, question).await).await?;
-    engine.stop(Duration::from_secs(10)).await;
+    let (name, engine) = (AgentName::new(AGENT)?, running.engine());
+    answer_all(async |question: Question| answer(engine, &name, question).await).await?;
+    running.stop().await;
     Ok(())
 }
 

@@ -26,7 +26,8 @@ struct Quiet {
 }
 
 pub async fn run(scale: Scale, table: &mut Table) -> Result<(), Failure> {
-    let window = Duration::from_secs(scale.pick(10, 2));
+    // Long enough for one keep-alive of every stream.
+    let window = Duration::from_secs(scale.pick(15, 2));
     for streams in scale.pick(vec![1_000, 5_000], vec![50]) {
         let ours = quiet(Kind::Ours, streams, window, scale).await?;
         let bare = quiet(Kind::Bare, streams, window, scale).await?;
