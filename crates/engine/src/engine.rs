@@ -614,6 +614,10 @@ async fn run_upkeep(parts: &Parts) -> Result<(), crate::store::StoreError> {
             break;
         }
     }
+    // A copy of an empty store would be the newest for a day, and of no use to anybody.
+    if parts.agents().all().is_empty() {
+        return Ok(());
+    }
     match parts.store().back_up_if_due(parts.now_ms()).await {
         Ok(Some(_)) => tracing::info!(took_ms = began.elapsed().as_millis(), "the store was copied"),
         Ok(None) => {}

@@ -444,9 +444,14 @@ impl Worker {
         if row.replied_at_ms != self.replied_at_ms
             || present != self.credential_version
             || row.trouble.is_some()
+            // Somebody else read it: there is no reason to wait any longer.
+            || self.trouble.is_some()
         {
             self.replied_at_ms = row.replied_at_ms;
             self.machine.handle_poked();
+            if row.trouble.is_none() {
+                self.trouble = None;
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use taskbell_core::fault::FaultKind;
 use taskbell_core::follow::{Identity, ReadFailure};
 use taskbell_core::ids::TaskId;
+use taskbell_core::oddity::Oddity;
 
 use crate::agent_client::{CallError, CallFault};
 use crate::agents::Agent;
@@ -12,7 +13,7 @@ use crate::link::is_outage;
 use crate::parts::Parts;
 use crate::store::task_records::{Applied, apply_read};
 use crate::store::tasks::Channel;
-use crate::store::{StoreError, TaskKey};
+use crate::store::{StoreError, TaskKey, WriteContext, agents};
 
 /// Why a read changed nothing.
 #[derive(Debug)]
@@ -62,9 +63,24 @@ pub async fn read_task(
     let client = agent.client();
     let answer = client.get_task(task_id).await;
     note_link(agent, answer.as_ref().err());
+    if let Err(CallError { fault: CallFault::WrongTask { .. }, .. }) = &answer {
+        note_foreign_answer(parts, agent).await;
+    }
     let task = answer.map_err(ReadError::Call)?;
     let written = parts.store().write(move |context| apply_read(context, key, task, started, channel)).await;
     written.map_err(ReadError::Store)
+}
+
+/// The answer is thrown away; that there was one is kept on the agent's report.
+async fn note_foreign_answer(parts: &Parts, agent: &Agent) {
+    let key = agent.key;
+    let note = move |context: &mut WriteContext<'_>| {
+        let oddity = Oddity::ForeignTask;
+        agents::record_oddity(context, key, oddity.kind(), "answered a read with another task").map(|_| ())
+    };
+    if let Err(error) = parts.store().post("oddity", note).await {
+        tracing::warn!(%error, "an answer about another task was not noted");
+    }
 }
 
 /// Tells the agent's link what came of a call.

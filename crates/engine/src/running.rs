@@ -116,7 +116,12 @@ impl RunningEngine {
                 KeychainChoice::File { path: folder.path().join(CREDENTIAL_FILE), passphrase }
             }
         };
+        let is_file = matches!(choice, KeychainChoice::File { .. });
         let keychain = Keychain::start(choice, store.install_id(), DEADLINE)?;
+        // A keyring may be unlocked later; a passphrase does not become right by waiting.
+        if is_file {
+            keychain.open().await?;
+        }
         let engine = Engine::with_store(store, opened, keychain).await?;
 
         let token = Secret::new(api::proof::random_text().map_err(|_| StartError::Random)?);

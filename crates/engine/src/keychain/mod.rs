@@ -172,6 +172,15 @@ impl Keychain {
         health
     }
 
+    /// Whether the store can be opened at all, for a start that must not go on without it: the wrong
+    /// passphrase is named before anything is asked of the file. An empty store is fine.
+    pub async fn open(&self) -> Result<(), KeychainError> {
+        match self.get("probe").await {
+            Ok(_) | Err(KeychainError::NoEntry { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// What the last probe found.
     pub fn health(&self) -> KeychainHealth {
         lock(&self.shared.health).clone()
