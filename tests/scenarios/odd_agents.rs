@@ -14,7 +14,11 @@ async fn scene() -> (GatewayB, FaultProxy, Taskbell) {
 }
 
 fn result(value: serde_json::Value) -> Fault {
-    Fault::answer(200, "application/json", &json!({"jsonrpc": "2.0", "id": 1, "result": value}).to_string())
+    Fault::answer(
+        200,
+        "application/json",
+        &json!({"jsonrpc": "2.0", "id": "$id", "result": value}).to_string(),
+    )
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -83,7 +87,7 @@ async fn an_answer_without_end_is_stopped() {
     let task = taskbell.send("b", "a run").await;
     eventually(PATIENCE, "attached", || gateway.open_streams() == 1).await;
     let huge = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"result":{{"id":"{}","pad":"{}"}}}}"#,
+        r#"{{"jsonrpc":"2.0","id":"$id","result":{{"id":"{}","pad":"{}"}}}}"#,
         task.id(),
         "x".repeat(20 << 20)
     );
@@ -97,7 +101,8 @@ async fn an_answer_without_end_is_stopped() {
 #[tokio::test(flavor = "multi_thread")]
 async fn not_found_from_subscribing_alone_loses_nothing() {
     let (gateway, proxy, taskbell) = scene().await;
-    let error = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32001, "message": "Task not found"}});
+    let error =
+        json!({"jsonrpc": "2.0", "id": "$id", "error": {"code": -32001, "message": "Task not found"}});
     proxy.set(When::Subscribes, Fault::answer(200, "application/json", &error.to_string()));
     let task = taskbell.send("b", "a run").await;
     gateway.work(task.id(), "well and alive");

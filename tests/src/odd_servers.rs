@@ -1,6 +1,12 @@
 //! Servers that are not what the user thinks they are.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{Router, body::Body, http::Response};
 use serde_json::{Value, json};
@@ -15,6 +21,7 @@ use crate::{ports::free_port, process::Process, wait::wait_until};
 /// Answers every request with the same status, type and body.
 pub struct Monotone {
     port: u16,
+    asked: Arc<AtomicUsize>,
     server: JoinHandle<()>,
 }
 
@@ -38,8 +45,11 @@ impl Monotone {
         let body = body.into();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback can be listened on");
         let port = listener.local_addr().expect("it was just bound").port();
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
         let answer = move || {
             let (body, header) = (body.clone(), header.clone());
+            count.fetch_add(1, Ordering::Relaxed);
             async move {
                 let mut answer = Response::builder().status(status).header("Content-Type", content_type);
                 if let Some((name, value)) = header {
@@ -53,7 +63,7 @@ impl Monotone {
             // Ends only with the test.
             let _ = axum::serve(listener, router).await;
         });
-        Self { port, server }
+        Self { port, asked, server }
     }
 
     /// A web page where an agent was expected.
@@ -63,6 +73,11 @@ impl Monotone {
 
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// How many requests it has answered.
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Ready {
     pub pid: i64,
     /// Base URL of gateway, API and page.
     pub gateway: String,
-    /// Base URL of the callback inbox.
+    /// Base URL of the callback inbox; empty for an engine that has none.
     pub inbox: String,
     /// The page with its one-use login.
     pub page: String,
@@ -45,11 +45,21 @@ pub struct Setup {
     environment: Vec<(String, String)>,
     credential_store: &'static str,
     silence: Option<u32>,
+    /// A program and its arguments that start the engine for us.
+    under: Vec<String>,
+    below: Option<PathBuf>,
 }
 
 impl Default for Setup {
     fn default() -> Self {
-        Self { arguments: Vec::new(), environment: Vec::new(), credential_store: "memory", silence: None }
+        Self {
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            credential_store: "memory",
+            silence: None,
+            under: Vec::new(),
+            below: None,
+        }
     }
 }
 
@@ -71,6 +81,24 @@ impl Setup {
         self
     }
 
+    /// Keeps secrets in the encrypted file, under this passphrase.
+    pub fn credential_file(mut self, passphrase: &str) -> Self {
+        self.credential_store = "file";
+        self.env("TASKBELL_PASSPHRASE", passphrase)
+    }
+
+    /// Starts the engine by another program, such as `prlimit`.
+    pub fn under(mut self, program: &[&str]) -> Self {
+        self.under = program.iter().map(|&word| word.to_owned()).collect();
+        self
+    }
+
+    /// Makes the data folder below `folder`.
+    pub fn below(mut self, folder: &Path) -> Self {
+        self.below = Some(folder.to_owned());
+        self
+    }
+
     /// Seconds without a byte after which a stream is doubted.
     pub fn silence(mut self, seconds: u32) -> Self {
         self.silence = Some(seconds);
@@ -79,7 +107,11 @@ impl Setup {
 
     /// Starts the engine and waits for its ready line.
     pub async fn start(self) -> Taskbell {
-        let folder = TempDir::with_prefix("taskbell-test-").expect("a temporary folder");
+        let folder = match &self.below {
+            Some(below) => TempDir::with_prefix_in("taskbell-test-", below),
+            None => TempDir::with_prefix("taskbell-test-"),
+        };
+        let folder = folder.expect("a temporary folder");
         let silence = self.silence;
         let mut taskbell = Taskbell { setup: self, folder, engine: None, ready: None };
         taskbell.come_up().await;
@@ -159,7 +191,7 @@ impl Taskbell {
         self.ready = Some(Ready {
             pid: ready["pid"].as_i64().unwrap_or_else(|| panic!("no pid in the ready line: {ready}")),
             gateway: field("gateway"),
-            inbox: field("inbox"),
+            inbox: if ready["inbox"].is_null() { String::new() } else { field("inbox") },
             page: field("page"),
         });
         self.engine = Some(engine);
@@ -173,7 +205,11 @@ impl Taskbell {
     }
 
     fn launch(&self, ports: &[&str]) -> Process {
-        Process::start("taskbell serve", binary(), |command| {
+        let program = self.setup.under.first().map_or_else(binary, PathBuf::from);
+        Process::start("taskbell serve", program, |command| {
+            if let Some((_, arguments)) = self.setup.under.split_first() {
+                command.args(arguments).arg(binary());
+            }
             command.args(["serve", "--json", "--credential-store", self.setup.credential_store]);
             command.args(ports).args(&self.setup.arguments);
             command.arg("--data-dir").arg(self.folder.path());

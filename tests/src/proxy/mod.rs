@@ -39,14 +39,18 @@ pub enum Cut {
 /// What happens to a request.
 #[derive(Debug, Clone)]
 pub enum Fault {
-    /// Answered here; the agent never sees it.
+    /// Answered here; the agent never sees it. `"$id"` in the body becomes the id of the request.
     Answer { status: u16, content_type: String, headers: Vec<(String, String)>, body: String },
+    /// Answered here with so many times the same octets, declared in full.
+    Flood { content_type: String, piece: String, times: usize },
     /// The agent sees and answers it, the client gets a reset.
     SwallowAnswer,
     /// Read, then nothing at all.
     NeverAnswer,
     /// Passed on later.
     Delay(Duration),
+    /// This, but later.
+    Late(Duration, Box<Fault>),
     /// The body of the answer is cut after so many octets.
     CutAfter(usize, Cut),
     /// One octet of the answer's body at a time.
@@ -159,6 +163,7 @@ struct Record {
     open_streams: usize,
     most_streams: usize,
     refused: usize,
+    flooded: usize,
 }
 
 /// State that the listener, its connections and the test share.
@@ -308,6 +313,11 @@ impl FaultProxy {
     /// The most event streams that ever flowed at once.
     pub fn most_streams(&self) -> usize {
         self.shared.record().most_streams
+    }
+
+    /// Octets of floods that were taken.
+    pub fn flooded(&self) -> usize {
+        self.shared.record().flooded
     }
 
     /// Requests that could not be passed on because the agent did not listen.

@@ -61,16 +61,35 @@ async fn exchange(
 ) -> io::Result<After> {
     let Some(head) = Head::read(requests).await? else { return Ok(After::Close) };
     let body = read_body(requests, head.framing(Framing::Length(0))).await?;
-    let fault = shared.take_fault(&seen(&head, &body));
+    let seen = seen(&head, &body);
+    let mut fault = shared.take_fault(&seen);
+    while let Some(Fault::Late(time, then)) = fault {
+        sleep(time).await;
+        fault = Some(*then);
+    }
     let mut limit = Spoil::default();
     match fault {
         Some(Fault::Answer { status, content_type, headers, body }) => {
+            let id = seen.body.as_ref().map_or(Value::Null, |body| body["id"].clone());
+            let body = body.replace("\"$id\"", &id.to_string());
             let extra: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
             let answer = format!(
                 "HTTP/1.1 {status} Answer\r\nContent-Type: {content_type}\r\n{extra}Content-Length: {}\r\n\r\n{body}",
                 body.len()
             );
             client.write_all(answer.as_bytes()).await?;
+            return Ok(After::KeepAlive);
+        }
+        Some(Fault::Flood { content_type, piece, times }) => {
+            let length = piece.len() * times;
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n"
+            );
+            client.write_all(head.as_bytes()).await?;
+            for _ in 0..times {
+                client.write_all(piece.as_bytes()).await?;
+                shared.record().flooded += piece.len();
+            }
             return Ok(After::KeepAlive);
         }
         Some(Fault::NeverAnswer) => return Ok(After::Cut(Cut::Silence)),
@@ -81,7 +100,7 @@ async fn exchange(
             }
             return Ok(After::Cut(Cut::Reset));
         }
-        Some(Fault::Delay(time)) => sleep(time).await,
+        Some(Fault::Delay(time) | Fault::Late(time, _)) => sleep(time).await,
         Some(Fault::CutAfter(octets, cut)) => limit.cut_after = Some((octets, cut)),
         Some(Fault::Drip(pause)) => limit.drip = Some(pause),
         None => {}
