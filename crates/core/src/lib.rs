@@ -16,6 +16,7 @@
 //! | when to read, attach and wait | [`follow`] |
 //! | when to try again | [`backoff`], [`retry_after`] |
 //! | credentials bound to an origin | [`credential`] |
+//! | what is worth a notice, and when it is shown | [`notice`] |
 //! | peers' text as a clean line | [`text`] |
 //! | peers' markdown as a tree without HTML | [`markdown`] |
 //! | where a client wants to be called back | [`push_config`] |
@@ -31,6 +32,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod markdown;
 pub mod merge;
+pub mod notice;
 pub mod oddity;
 pub mod push_config;
 pub mod retry_after;
