@@ -8,6 +8,7 @@ mod changes;
 mod endpoint;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::error::Error as StdError;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,6 +24,7 @@ use url::{Host, Url};
 
 pub use changes::{ChangeFeed, FeedEvent};
 pub use endpoint::Endpoint;
+pub use window::WindowCallFeed;
 
 use crate::api::proof;
 use crate::api::views::{ErrorBody, HelloView};
@@ -164,13 +166,42 @@ impl ApiClient {
         ChangeFeed::new(self.clone(), after, task)
     }
 
+    /// From now on this program shows a window of the engine's: what it is asked to do.
+    pub async fn window_calls(&self) -> Result<WindowCallFeed, ClientError> {
+        Ok(WindowCallFeed::new(self.open(&Endpoint::new("window/calls")).await?))
+    }
+
+    /// Passes a request of the page on as it is: a path under `/api/v1/` with its query, and a JSON body.
+    /// Gives the status and body of the engine's answer, whatever it says.
+    ///
+    /// Errors: that there was no answer.
+    pub async fn forward(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Vec<u8>>,
+    ) -> Result<(StatusCode, bytes::Bytes), ClientError> {
+        let outside = || ClientError::new("bad_request", "the path is none of the API");
+        let url = self.base.join(path).map_err(|_| outside())?;
+        if url.origin() != self.base.origin() || !url.path().starts_with("/api/v1/") {
+            return Err(outside());
+        }
+        let request = self.request(method, url, body).await?.timeout(ANSWER_WITHIN);
+        let answer =
+            request.send().await.map_err(|source| ClientError::unreachable("ask the engine", source))?;
+        let status = answer.status();
+        let body =
+            answer.bytes().await.map_err(|source| ClientError::unreachable("read the answer", source))?;
+        Ok((status, body))
+    }
+
     async fn call<T: DeserializeOwned>(
         &self,
         method: Method,
         endpoint: &Endpoint,
         body: Option<Vec<u8>>,
     ) -> Result<T, ClientError> {
-        let request = self.request(method, endpoint, body).await?.timeout(ANSWER_WITHIN);
+        let request = self.request(method, endpoint.url(&self.base)?, body).await?.timeout(ANSWER_WITHIN);
         let answer =
             request.send().await.map_err(|source| ClientError::unreachable("ask the engine", source))?;
         let answer = accepted(answer).await?;
@@ -183,7 +214,7 @@ impl ApiClient {
 
     /// A stream: no limit but on its head.
     async fn open(&self, endpoint: &Endpoint) -> Result<Response, ClientError> {
-        let request = self.request(Method::GET, endpoint, None).await?;
+        let request = self.request(Method::GET, endpoint.url(&self.base)?, None).await?;
         let answer = tokio::time::timeout(CONNECT_WITHIN * 2, request.send())
             .await
             .map_err(|_elapsed| {
@@ -198,10 +229,9 @@ impl ApiClient {
     async fn request(
         &self,
         method: Method,
-        endpoint: &Endpoint,
+        url: Url,
         body: Option<Vec<u8>>,
     ) -> Result<reqwest::RequestBuilder, ClientError> {
-        let url = endpoint.url(&self.base)?;
         let proven_at = *self.proven_at.lock().unwrap_or_else(PoisonError::into_inner);
         if proven_at.elapsed() > PROOF_HOLDS {
             make_it_prove(&self.http, &self.base, &self.token).await?;

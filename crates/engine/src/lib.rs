@@ -18,15 +18,18 @@
 //! | settings | [`settings`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
 //! | calling a running engine | [`api_client`] |
-//! | the loopback listener | [`listen`] |
+//! | the loopback listener, and where clients find it | [`listen`], `entrance` |
+//! | the API as a window reaches it, here or in another process | [`api_door`] |
 
 pub mod agent_client;
 pub mod agents;
 pub mod api;
 pub mod api_client;
+pub mod api_door;
 pub mod data_dir;
 pub mod demo;
 pub mod engine;
+mod entrance;
 pub mod error;
 pub mod follower;
 pub mod keychain;

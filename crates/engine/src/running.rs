@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use taskbell_core::credential::Secret;
 use taskbell_demo_agent::DemoAgent;
@@ -13,13 +13,16 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::api::access::Access;
+use crate::api::window::Windows;
 use crate::api::{self, ApiState};
-use crate::data_dir::{DataDir, DataDirError, HeldDataDir, Runtime};
+use crate::api_door::ApiDoor;
+use crate::data_dir::{DataDir, DataDirError};
 use crate::demo;
 use crate::engine::Engine;
+use crate::entrance::Entrance;
 use crate::error::EngineError;
 use crate::keychain::{DEADLINE, Keychain, KeychainChoice, KeychainError};
-use crate::listen::{Bound, Limits, ListenError};
+use crate::listen::{Bound, ListenError};
 use crate::store::{OpenError, Store, StoreError, wall_clock};
 
 /// How long the parts of a stop may take; together they stay under 3 s.
@@ -34,14 +37,27 @@ pub enum CredentialStore {
     Memory,
 }
 
+/// What is done when another program has the gateway's port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GatewayTaken {
+    /// The engine does not start.
+    Refuse,
+    /// It follows tasks without its listener; Health names the holder, and the port is tried each 10 s.
+    Retry,
+}
+
 #[derive(Debug, Clone)]
 pub struct EngineOptions {
     pub data_dir: DataDir,
     /// Gateway, API and page. Loopback only; port 0 picks a free one.
     pub gateway: SocketAddr,
+    pub gateway_taken: GatewayTaken,
     pub credential_store: CredentialStore,
     /// Run the built-in agent as well.
     pub demo: bool,
+    /// Where windows listen. A program that shows one listens before the engine starts, so that whoever
+    /// finds the engine finds its window too.
+    pub windows: Windows,
 }
 
 /// Where a running engine is found.
@@ -93,9 +109,8 @@ impl StartError {
 
 /// An engine with everything round it.
 pub struct RunningEngine {
-    engine: Engine,
-    ready: Ready,
-    folder: HeldDataDir,
+    state: ApiState,
+    entrance: Arc<Entrance>,
     demo: Option<DemoAgent>,
     stop: watch::Sender<bool>,
     listener: JoinHandle<()>,
@@ -104,7 +119,11 @@ pub struct RunningEngine {
 impl RunningEngine {
     pub async fn start(options: EngineOptions) -> Result<Self, StartError> {
         let folder = options.data_dir.hold()?;
-        let bound = Bound::bind(options.gateway).await?;
+        let bound = match (Bound::bind(options.gateway).await, options.gateway_taken) {
+            (Ok(bound), _) => Ok(bound),
+            (Err(taken @ ListenError::Taken { .. }), GatewayTaken::Retry) => Err(taken),
+            (Err(error), _) => return Err(error.into()),
+        };
         let path = folder.path().to_owned();
         let (store, opened) = tokio::task::spawn_blocking(move || Store::open(&path, wall_clock()))
             .await
@@ -126,40 +145,45 @@ impl RunningEngine {
 
         let token = Secret::new(api::proof::random_text().map_err(|_| StartError::Random)?);
         let access = Arc::new(Access::new(token.clone()));
-        let address = bound.address();
-        access.set_port(address.port());
         let (stop, stopping) = watch::channel(false);
-        let state = ApiState { engine: engine.clone(), access, stop: stopping.clone() };
-        let page = state
-            .page_login(Instant::now())
-            .map_err(|error| StartError::Page { message: error.message })?
-            .url;
-        let listener = tokio::spawn(bound.serve(api::guarded(state), Limits::default(), stopping));
+        let state = ApiState { engine, access, windows: options.windows, stop: stopping.clone() };
+        let folder_path = folder.path().to_owned();
+        let entrance = Arc::new(Entrance::new(state.clone(), folder, token));
+        let listener = match bound {
+            Ok(bound) => {
+                entrance.stands_at(bound.address())?;
+                tokio::spawn(entrance.serve(bound, stopping))
+            }
+            Err(taken) => {
+                entrance.note_taken(&taken);
+                tokio::spawn(Arc::clone(&entrance).serve_once_free(options.gateway, stopping))
+            }
+        };
         let demo = match options.demo {
-            true => Some(demo::start(&engine, folder.path()).await?),
+            true => Some(demo::start(&state.engine, &folder_path).await?),
             false => None,
         };
-        let ready = Ready { pid: std::process::id(), gateway: format!("http://{address}"), page };
-        folder.publish(&Runtime {
-            pid: ready.pid,
-            gateway: Some(ready.gateway.clone()),
-            inbox: None,
-            token,
-        })?;
-        Ok(Self { engine, ready, folder, demo, stop, listener })
+        entrance.publish()?;
+        Ok(Self { state, entrance, demo, stop, listener })
     }
 
     pub fn engine(&self) -> &Engine {
-        &self.engine
+        &self.state.engine
     }
 
-    pub fn ready(&self) -> &Ready {
-        &self.ready
+    /// `None` while another program has the port, with [`GatewayTaken::Retry`] only.
+    pub fn ready(&self) -> Option<&Ready> {
+        self.entrance.ready()
+    }
+
+    /// How a window of this process reaches the API.
+    pub fn door(&self) -> ApiDoor {
+        ApiDoor::here(self.state.clone())
     }
 
     /// Returns when the engine cannot go on: nothing can be acknowledged without its store.
     pub async fn failed(&self) -> StartError {
-        self.engine.store().stopped().await;
+        self.state.engine.store().stopped().await;
         StartError::StoreStopped
     }
 
@@ -172,14 +196,15 @@ impl RunningEngine {
                 None => Ok(()),
             }
         };
-        let ((), demo, listener) = tokio::join!(self.engine.stop(STORE_CLOSES_WITHIN), demo, self.listener);
+        let ((), demo, listener) =
+            tokio::join!(self.state.engine.stop(STORE_CLOSES_WITHIN), demo, self.listener);
         if let Err(error) = demo {
             tracing::warn!(%error, "the built-in agent did not stop cleanly");
         }
         if let Err(error) = listener {
             tracing::warn!(%error, "the listener did not stop cleanly");
         }
-        if let Err(error) = self.folder.retract() {
+        if let Err(error) = self.entrance.retract() {
             tracing::warn!(%error, "runtime.json was not removed");
         }
     }

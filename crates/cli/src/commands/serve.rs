@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use taskbell_core::credential::Secret;
-use taskbell_engine::running::{CredentialStore, EngineOptions, RunningEngine};
+use taskbell_engine::api::window::Windows;
+use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 use crate::failure::Failure;
 use crate::log;
@@ -58,12 +59,14 @@ impl Serve {
         let options = EngineOptions {
             data_dir: session.data_dir()?,
             gateway: self.gateway,
+            gateway_taken: GatewayTaken::Refuse,
             credential_store: match self.credential_store {
                 Store::Os => CredentialStore::Os,
                 Store::File => CredentialStore::File { passphrase: passphrase()? },
                 Store::Memory => CredentialStore::Memory,
             },
             demo: self.demo,
+            windows: Windows::new(),
         };
         // Not before: whoever is asked for a passphrase can leave with Ctrl-C.
         let mut signals = Signals::listen()?;
@@ -73,7 +76,7 @@ impl Serve {
             }
             () = signals.next() => return Ok(0),
         };
-        let ready = engine.ready();
+        let ready = engine.ready().expect("a taken port was refused");
         let told = if out.is_json() {
             let (gateway, page) = (&ready.gateway, &ready.page);
             // The inbox is not there yet: null, not an address where nobody answers.

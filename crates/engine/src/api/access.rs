@@ -32,9 +32,18 @@ pub struct Access {
     port: OnceLock<u16>,
     logins: Mutex<Logins>,
     misdirected: Mutex<Option<Misdirected>>,
+    port_taken: Mutex<Option<PortTaken>>,
     pub(super) by_token: Bucket,
     pub(super) by_session: Bucket,
     pub(super) unknown: Bucket,
+}
+
+/// Why the listener is not there: another program has its port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PortTaken {
+    /// "127.0.0.1:7420 is taken by process 12 (nginx)"
+    pub told: String,
+    pub since: Instant,
 }
 
 /// Requests for a host that is not ours: a tunnel that points at this port, or a page that tries to get in.
@@ -65,6 +74,7 @@ impl Access {
             port: OnceLock::new(),
             logins: Mutex::new(Logins::default()),
             misdirected: Mutex::new(None),
+            port_taken: Mutex::new(None),
             by_token: Bucket::new(2_000, 4_000, now),
             by_session: Bucket::new(2_000, 4_000, now),
             unknown: Bucket::new(500, 1_000, now),
@@ -75,6 +85,19 @@ impl Access {
     pub fn set_port(&self, port: u16) {
         // A listener that is bound again has the port it had.
         let _ = self.port.set(port);
+        *self.port_taken.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// Notes that another program has the port, in words that name it.
+    pub fn note_port_taken(&self, told: String, now: Instant) {
+        let mut taken = self.port_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = taken.as_ref().map_or(now, |earlier| earlier.since);
+        *taken = Some(PortTaken { told, since });
+    }
+
+    /// Who has the port instead of us, as long as that is so.
+    pub(super) fn port_taken(&self) -> Option<PortTaken> {
+        self.port_taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub fn port(&self) -> Option<u16> {

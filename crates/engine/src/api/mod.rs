@@ -14,6 +14,7 @@
 //! | signing a page in | `session` |
 //! | what can be asked | `agents`, `tasks`, `settings` |
 //! | the change feed | [`feed`] |
+//! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
 //! | the page's assets | `page` |
 //!
@@ -32,6 +33,7 @@ mod session;
 mod settings;
 mod tasks;
 pub mod views;
+pub mod window;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +54,7 @@ use utoipa_axum::routes;
 
 use access::Access;
 use error::ApiError;
+use window::Windows;
 
 use crate::engine::Engine;
 
@@ -62,6 +65,7 @@ const PREFIX: &str = "/api/v1";
 pub struct ApiState {
     pub engine: Engine,
     pub access: Arc<Access>,
+    pub windows: Windows,
     /// True: end the streams, the engine stops.
     pub stop: watch::Receiver<bool>,
 }
@@ -118,7 +122,8 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(agents::routes())
         .merge(tasks::routes())
         .merge(settings::routes())
-        .merge(feed::routes());
+        .merge(feed::routes())
+        .merge(window::routes());
     let (router, mut document) =
         OpenApiRouter::with_openapi(Document::openapi()).nest(PREFIX, operations).split_for_parts();
     let token =

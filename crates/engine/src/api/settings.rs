@@ -73,19 +73,36 @@ async fn unset_setting(
 )]
 async fn health(State(state): State<ApiState>) -> Result<Json<HealthView>, ApiError> {
     let mut health = state.engine.health().await?;
+    health.items.extend(taken_port(&state));
     health.items.extend(wrong_hosts(&state));
     Ok(Json(health))
+}
+
+/// Following goes on without the listener; only the command line and the browser cannot get in.
+fn taken_port(state: &ApiState) -> Option<HealthItem> {
+    let taken = state.access.port_taken()?;
+    Some(HealthItem {
+        component: "gateway".to_owned(),
+        state: HealthState::Bad,
+        since: ago(state, taken.since),
+        detail: taken.told,
+        fix: Some("end that program, or choose another port; it is tried again each 10 s".to_owned()),
+    })
+}
+
+fn ago(state: &ApiState, since: Instant) -> UtcTime {
+    let ago = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
+    UtcTime::from_ms(state.engine.parts().now_ms().saturating_sub(ago))
 }
 
 /// The usual cause is a tunnel set up for the wrong port. Who it was for is a stranger's text and not shown.
 fn wrong_hosts(state: &ApiState) -> Option<HealthItem> {
     let now = Instant::now();
     let noted = state.access.misdirected(now)?;
-    let ago = i64::try_from(now.saturating_duration_since(noted.first).as_millis()).unwrap_or(0);
     Some(HealthItem {
         component: "gateway host".to_owned(),
         state: HealthState::Warn,
-        since: UtcTime::from_ms(state.engine.parts().now_ms().saturating_sub(ago)),
+        since: ago(state, noted.first),
         detail: format!("{} requests named another host and were refused", noted.count),
         fix: Some("if a tunnel points at this port, point it at the inbox port instead".to_owned()),
     })

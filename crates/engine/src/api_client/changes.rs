@@ -16,7 +16,7 @@ const RETRY_MAX: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The engine writes something each 15 s; a feed quiet for longer is dead.
-const SILENCE: Duration = Duration::from_secs(40);
+pub(super) const SILENCE: Duration = Duration::from_secs(40);
 
 /// What the feed says.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,6 +5,7 @@ mod guards;
 mod nouns;
 mod openapi;
 mod sessions;
+mod windows;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::access::Access;
+use super::window::Windows;
 use super::{ApiState, guarded};
 use crate::data_dir::{DataDir, HeldDataDir, Runtime};
 use crate::engine::Engine;
@@ -48,7 +50,7 @@ impl Served {
         let engine = Engine::with_store(store.clone(), opened, keychain).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let access = Arc::new(Access::new(Secret::new(TOKEN)));
-        let state = ApiState { engine, access, stop: stopped.clone() };
+        let state = ApiState { engine, access, windows: Windows::new(), stop: stopped.clone() };
         let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = bound.address();
         state.access.set_port(address.port());

@@ -95,6 +95,8 @@ PUT /api/v1/tasks/{agent}/{taskId}/follow
 PUT /api/v1/tasks/{agent}/{taskId}/pin
 GET /api/v1/tasks/{agent}/{taskId}/rendered
 POST /api/v1/tasks/{agent}/{taskId}/reply
+GET /api/v1/window/calls
+POST /api/v1/window/raise
 ";
 
 #[test]
@@ -114,7 +116,8 @@ async fn every_operation_of_the_document_is_answered_by_the_router_and_no_other_
     let all = operations(&document);
     for (method, path, _) in &all {
         let real = path.replace("{agent}", "nobody").replace("{taskId}", "a%2Fb").replace("{key}", "no.such");
-        let streams = path.ends_with("/changes") && !path.contains("{taskId}");
+        let streams =
+            path.ends_with("/window/calls") || path.ends_with("/changes") && !path.contains("{taskId}");
         let real = if streams { format!("{real}?after=x") } else { real };
         let answer = served.call(&format!("{method} {real}"), "{}").await;
         if answer.status >= 400 {
