@@ -11,9 +11,10 @@ use taskbell_core::agent::{CardOrigin, PlainHttp};
 use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_engine::agents::manage::AgentWish;
 use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
+use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::engine::Engine;
-use taskbell_engine::running::{CredentialStore, EngineOptions, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 use super::{answer_all, say};
 use crate::Failure;
@@ -58,8 +59,10 @@ pub async fn run(folder: &Path) -> Result<(), Failure> {
     let options = EngineOptions {
         data_dir: DataDir::at(folder),
         gateway: (Ipv4Addr::LOCALHOST, 0).into(),
+        gateway_taken: GatewayTaken::Refuse,
         credential_store: CredentialStore::Memory,
         demo: false,
+        windows: Windows::new(),
     };
     let running = RunningEngine::start(options).await?;
     say(&json!({ "ready": true }));
