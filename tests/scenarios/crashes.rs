@@ -10,8 +10,7 @@ use crate::{PATIENCE, TOKEN};
 async fn a_killed_engine_follows_again_after_its_restart_and_draws_the_gap() {
     let gateway = GatewayA::start(TOKEN).await;
     let proxy = FaultProxy::before(gateway.port()).await;
-    let mut taskbell = Taskbell::start().await;
-    // The memory store forgets credentials with the process; this agent needs one to be had again.
+    let mut taskbell = Taskbell::setup().credential_file("of these tests").start().await;
     let command = format!("echo {TOKEN}");
     taskbell.cli(&["agent", "add", &proxy.url(), "--name", "a", "--token-command", &command]).await.ok();
     let task = taskbell.send("a", "a turn").await;
@@ -40,7 +39,7 @@ async fn a_killed_engine_follows_again_after_its_restart_and_draws_the_gap() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_that_ended_while_the_engine_was_away_is_found_ended() {
     let gateway = GatewayA::start(TOKEN).await;
-    let mut taskbell = Taskbell::start().await;
+    let mut taskbell = Taskbell::setup().credential_file("of these tests").start().await;
     let command = format!("echo {TOKEN}");
     taskbell.cli(&["agent", "add", &gateway.url(), "--name", "a", "--token-command", &command]).await.ok();
     let task = taskbell.send("a", "a turn").await;

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
-use taskbell_tests::{FaultProxy, GatewayA, Taskbell, eventually};
+use taskbell_tests::{FaultProxy, GatewayA, Taskbell, When, eventually};
 
 use crate::{PATIENCE, TOKEN};
 
@@ -36,9 +36,12 @@ async fn a_token_command_is_run_again_once_when_the_token_ran_out() {
     fs::write(folder.path().join("token"), "second-token").expect("a file");
     gateway.accept("second-token", "alice");
     gateway.expire(TOKEN);
-    let before = runs(folder.path());
+    let (before, subscribed) = (runs(folder.path()), proxy.count(When::Subscribes));
     gateway.cut_streams();
-    eventually(PATIENCE, "all three are attached again", || gateway.open_streams() == 3).await;
+    eventually(PATIENCE, "all three are attached again", || {
+        proxy.count(When::Subscribes) >= subscribed + 3 && gateway.open_streams() == 3
+    })
+    .await;
     let again = runs(folder.path()) - before;
     assert_eq!(again, 1, "three streams met one 401 together and asked once");
     for task in &tasks {

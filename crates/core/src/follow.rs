@@ -266,6 +266,11 @@ impl FollowMachine {
         matches!(self.phase, Phase::SignIn { .. })
     }
 
+    /// The stream has been silent for too long, and a read under way decides whether it is dead.
+    pub fn is_doubting(&self) -> bool {
+        self.doubting
+    }
+
     /// The task's state as far as this machine was told.
     pub fn state(&self) -> TaskState {
         self.state
@@ -410,7 +415,7 @@ impl FollowMachine {
                 }
             }
             ReadFailure::Forbidden if identity == Identity::Changed => self.end(Ending::WrongIdentity),
-            ReadFailure::Forbidden | ReadFailure::Unauthorized => {
+            ReadFailure::Unauthorized => {
                 self.phase = Phase::SignIn { until: now + spread(self.times.sign_in_retry, jitter) };
             }
             ReadFailure::Unreachable => self.handle_link_down(now),
@@ -418,7 +423,8 @@ impl FollowMachine {
                 let wait = self.next_wait(jitter).max(after.unwrap_or_default());
                 self.wait_and_read(wait, now);
             }
-            ReadFailure::Unusable => {
+            // With the credential that was good before, a 403 is as often a gateway's whim as a verdict.
+            ReadFailure::Unusable | ReadFailure::Forbidden => {
                 let wait = self.next_wait(jitter);
                 self.wait_and_read(wait, now);
             }
@@ -533,7 +539,7 @@ impl FollowMachine {
         }
         match failure {
             ReadFailure::Unreachable => self.handle_link_down(now),
-            ReadFailure::Unauthorized | ReadFailure::Forbidden => {
+            ReadFailure::Unauthorized => {
                 self.phase = Phase::SignIn { until: now + spread(self.times.sign_in_retry, jitter) };
             }
             ReadFailure::Later(after) => {
@@ -544,7 +550,9 @@ impl FollowMachine {
                     *attach_at = attach_at.map(|at| at.max(now + after));
                 }
             }
-            ReadFailure::NotFound | ReadFailure::Unusable => self.reattach_later(now, jitter),
+            ReadFailure::NotFound | ReadFailure::Unusable | ReadFailure::Forbidden => {
+                self.reattach_later(now, jitter);
+            }
         }
     }
 
@@ -968,6 +976,22 @@ mod tests {
         assert_eq!(world.act(), Some(Action::Read));
         world.read(TaskState::Working, false);
         assert_eq!(world.act(), Some(Action::Subscribe));
+    }
+
+    #[test]
+    fn a_403_to_the_same_credential_is_tried_again_within_a_minute_each_time() {
+        let mut world = World::live();
+        world.cut();
+        for refused in 0..12 {
+            assert_eq!(world.next(), Some(Action::Read), "refused {refused} times");
+            let asked = world.now;
+            world.machine.handle_read_failed(ReadFailure::Forbidden, Identity::Same, world.now, 1.0);
+            assert!(!world.machine.needs_sign_in());
+            assert!(world.machine.poll_timeout().unwrap() - asked <= Duration::from_secs(60));
+        }
+        world.next();
+        world.machine.handle_read_failed(ReadFailure::Forbidden, Identity::Changed, world.now, 1.0);
+        assert_eq!(world.machine.ending(), Some(Ending::WrongIdentity));
     }
 
     #[test]

@@ -260,6 +260,10 @@ impl Worker {
         match result {
             Ok(applied) => {
                 self.trouble = None;
+                if self.machine.is_doubting() && applied.changed && !applied.stale {
+                    // Whatever the stream kept silent about was not heard.
+                    self.open_gap("connection silent");
+                }
                 self.last_heard_ms = self.parts.now_ms();
                 self.note_credential().await;
                 if applied.regressed && !applied.settled {
