@@ -1,41 +1,294 @@
-//! `taskbell-desktop`: the window. It opens the page of `ui/` and answers its one question, which version this is.
+//! `taskbell-desktop`: the window, and the engine that follows tasks while it is there.
 //!
-//! A shell only: no SQL, no HTTP, no protocol. Following tasks is the engine's work, which this version
-//! starts from the `taskbell` command line.
+//! A shell only: no SQL, no HTTP, no protocol. The page reaches the engine's API through one command and hears
+//! of changes through one channel, whether the engine runs in this process or this window is attached to one
+//! that runs without a window.
+//!
+//! | question | room |
+//! |---|---|
+//! | whose engine, and is there a window already | [`instance`] |
+//! | what the page may ask | [`commands`], [`links`] |
+//! | what the page is told | [`feed`] |
+//! | the window and its fence | [`window`] |
+//! | the icon and its menu | [`tray`] |
+//! | what the program is while it runs | [`desk`] |
 
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
+mod commands;
+mod desk;
+mod feed;
+mod instance;
+mod links;
+mod options;
+#[cfg(test)]
+mod testing;
+mod tray;
 mod window;
 
+use std::error::Error;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use tauri::{AppHandle, Wry};
+use clap::Parser as _;
+use taskbell_engine::api::window::{WindowCall, WindowCalls, Windows};
+use taskbell_engine::api_door::ApiDoor;
+use taskbell_engine::data_dir::DataDir;
+use taskbell_engine::running::{EngineOptions, RunningEngine};
+use tauri::{AppHandle, Manager as _, RunEvent, WindowEvent, Wry};
+use tauri_plugin_notification::NotificationExt as _;
+use tracing_subscriber::EnvFilter;
+
+use desk::{Desk, Refused};
+use instance::Found;
+use options::Options;
+
+/// What is logged where TASKBELL_LOG does not say.
+const USUAL_LOG: &str = "warn,taskbell_desktop=info,taskbell_engine=info,taskbell_demo_agent=info";
+
+/// A page that has drawn nothing by then will not.
+const PAINTED_WITHIN: Duration = Duration::from_secs(10);
+
+/// After the engine that this window is attached to stopped calling it.
+const CALLS_AGAIN: Duration = Duration::from_secs(2);
+
+const BLANK: &str = "The window stays blank on this graphics driver. Tasks are followed all the same. \
+    Start Taskbell with WEBKIT_DISABLE_COMPOSITING_MODE=1, or run `taskbell open` for the page in a browser.";
 
 fn main() -> ExitCode {
+    window::choose_renderer();
+    let options = Options::parse();
+    start_log();
     if let Some(reason) = window::no_display() {
         eprintln!("taskbell-desktop: {reason}");
         return ExitCode::FAILURE;
     }
-    match start() {
-        Ok(()) => ExitCode::SUCCESS,
+    match run(&options) {
+        Ok(exit) => exit,
         Err(error) => {
-            eprintln!("taskbell-desktop: failed to open the window: {error}");
+            eprintln!("taskbell-desktop: {}", chain(error.as_ref()));
             ExitCode::FAILURE
         }
     }
 }
 
-fn start() -> tauri::Result<()> {
-    let app = tauri::Builder::<Wry>::new()
-        .invoke_handler(tauri::generate_handler![app_version])
-        .build(tauri::generate_context!())?;
-    window::open(app.handle())?;
-    app.run(|_app, _event| ());
-    Ok(())
+fn start_log() {
+    let filter = EnvFilter::try_from_env("TASKBELL_LOG").unwrap_or_else(|_| EnvFilter::new(USUAL_LOG));
+    let started = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_target(false)
+        // It would tell of a closed stderr by printing to it, and that panics.
+        .log_internal_errors(false)
+        .try_init();
+    debug_assert!(started.is_ok());
 }
 
-/// The version of this program, as its package states it.
-#[tauri::command]
-fn app_version(app: AppHandle) -> String {
-    app.package_info().version.to_string()
+/// An error and its causes, on one line.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    tauri::async_runtime::set(runtime.handle().clone());
+    let data_dir = options.data_dir()?;
+    // Before a window opens: a second one must not even flash up.
+    let found = runtime.block_on(instance::look(&data_dir))?;
+    if let Found::Window = found {
+        tracing::info!("the window that is there already is in front now");
+        return Ok(ExitCode::SUCCESS);
+    }
+    let windows = Windows::new();
+    // Listening before the engine starts, so that whoever finds the engine finds its window.
+    let calls = windows.listen();
+    let engine = options.engine(data_dir.clone(), windows)?;
+
+    let app = tauri::Builder::<Wry>::new()
+        .plugin(tauri_plugin_notification::init())
+        .manage(Desk::new())
+        .invoke_handler(tauri::generate_handler![
+            commands::app_version,
+            commands::api_request,
+            commands::changes,
+            commands::open_external,
+            commands::page_painted,
+        ])
+        .build(tauri::generate_context!())?;
+    let handle = app.handle().clone();
+    match found {
+        // The window opens meanwhile; the page waits for the engine, not the user for the page.
+        Found::Nothing | Found::Window => drop(runtime.spawn(start_engine(handle.clone(), data_dir, engine))),
+        Found::Engine(client) => {
+            let door = ApiDoor::there(client);
+            handle.state::<Desk>().is_attached_to(door.clone());
+            runtime.spawn(hear_attached_engine(handle.clone(), door));
+        }
+    }
+    runtime.spawn(answer_calls(handle.clone(), calls));
+    runtime.spawn(leave_on_signal(handle.clone()));
+    window::open(&handle)?;
+    if let Some(tray) = tray::put_up(&handle) {
+        handle.manage(tray);
+    }
+    runtime.spawn(tray::keep(handle.clone()));
+    runtime.spawn(look_for_a_blank_window(handle.clone()));
+    app.run_return(on_event);
+    let exit = handle.state::<Desk>().exit_code();
+    // Never joined: a thread may hang in a keyring that does not answer.
+    runtime.shutdown_background();
+    Ok(exit)
+}
+
+async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOptions) {
+    let error = match RunningEngine::start(options).await {
+        Ok(engine) => {
+            let failed = engine.engine().store().clone();
+            app.state::<Desk>().runs(engine);
+            failed.stopped().await;
+            let desk = app.state::<Desk>();
+            if desk.begin_leaving() {
+                tracing::error!("the store stopped: nothing can be kept any more");
+                desk.fail_with(1);
+                put_away_and_exit(app.clone());
+            }
+            return;
+        }
+        Err(error) => error,
+    };
+    // Somebody else was quicker by a moment.
+    if error.code() == "data_dir_held"
+        && let Ok(Found::Window) = instance::look(&data_dir).await
+    {
+        leave(&app);
+        return;
+    }
+    tracing::error!(code = error.code(), "the engine did not start: {}", chain(&error));
+    app.state::<Desk>().has_no_engine(Refused::new(error.code(), chain(&error)));
+}
+
+/// What the engine of this process wants of the window.
+async fn answer_calls(app: AppHandle<Wry>, mut calls: WindowCalls) {
+    while let Some(call) = calls.next().await {
+        answer_call(&app, call);
+    }
+}
+
+/// The same for an engine of another process, which may be restarted.
+async fn hear_attached_engine(app: AppHandle<Wry>, door: ApiDoor) {
+    loop {
+        match door.window_calls().await {
+            Ok(mut calls) => {
+                while let Ok(call) = calls.next().await {
+                    answer_call(&app, call);
+                }
+            }
+            Err(error) => tracing::debug!(code = error.code, "the engine does not call this window: {error}"),
+        }
+        tokio::time::sleep(CALLS_AGAIN).await;
+    }
+}
+
+fn answer_call(app: &AppHandle<Wry>, call: WindowCall) {
+    if let WindowCall::Open { task } = call {
+        app.state::<Desk>().show_task(task.to_string());
+    }
+    window::raise(app);
+}
+
+/// SIGINT and SIGTERM quit; SIGUSR1 raises the window where there is no port to ask at.
+#[cfg(unix)]
+async fn leave_on_signal(app: AppHandle<Wry>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = || -> std::io::Result<_> {
+        Ok((
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::user_defined1())?,
+        ))
+    };
+    let (mut interrupt, mut terminate, mut raise) = match listen() {
+        Ok(signals) => signals,
+        Err(error) => {
+            tracing::warn!("signals end this program without a clean stop: {error}");
+            return;
+        }
+    };
+    loop {
+        tokio::select! {
+            _ = interrupt.recv() => leave(&app),
+            _ = terminate.recv() => leave(&app),
+            _ = raise.recv() => window::raise(&app),
+        }
+    }
+}
+
+#[cfg(not(unix))]
+async fn leave_on_signal(app: AppHandle<Wry>) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        leave(&app);
+    }
+}
+
+async fn look_for_a_blank_window(app: AppHandle<Wry>) {
+    tokio::time::sleep(PAINTED_WITHIN).await;
+    if app.state::<Desk>().is_painted() {
+        return;
+    }
+    tracing::error!("the page has not reported itself within 10 s. {BLANK}");
+    let hint = app.notification().builder().title("Taskbell").body(BLANK).show();
+    if let Err(error) = hint {
+        tracing::warn!("the hint could not be shown: {error}");
+    }
+}
+
+fn on_event(app: &AppHandle<Wry>, event: RunEvent) {
+    match event {
+        RunEvent::WindowEvent { label, event: WindowEvent::CloseRequested { api, .. }, .. }
+            if label == window::MAIN && !app.state::<Desk>().has_left() =>
+        {
+            api.prevent_close();
+            let app = app.clone();
+            tauri::async_runtime::spawn(async move { close(&app).await });
+        }
+        // Whoever else asks, such as the end of the session: not before the engine has stopped.
+        RunEvent::ExitRequested { api, .. } if !app.state::<Desk>().has_left() => {
+            api.prevent_exit();
+            leave(app);
+        }
+        _ => (),
+    }
+}
+
+/// The window goes and the work goes on, where the user can find it again. Else closing quits: a program that
+/// nobody can see must not run.
+async fn close(app: &AppHandle<Wry>) {
+    if tray::can_be_seen(app).await {
+        window::hide(app);
+    } else {
+        tracing::info!("this desktop shows no tray icons, so closing the window quits");
+        leave(app);
+    }
+}
+
+/// Stops everything in order and ends the program. Once.
+fn leave(app: &AppHandle<Wry>) {
+    if app.state::<Desk>().begin_leaving() {
+        put_away_and_exit(app.clone());
+    }
+}
+
+fn put_away_and_exit(app: AppHandle<Wry>) {
+    // Off the screen at once: what is left to do is none of the user's.
+    window::hide(&app);
+    tauri::async_runtime::spawn(async move {
+        app.state::<Desk>().put_away().await;
+        app.exit(0);
+    });
 }

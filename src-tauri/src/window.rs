@@ -4,7 +4,7 @@
 //! Tauri cannot tell a frame from its window, so a foreign page inside of ours would be trusted like ours.
 
 use tauri::webview::NewWindowResponse;
-use tauri::{AppHandle, Runtime, Url, WebviewUrl, WebviewWindowBuilder};
+use tauri::{AppHandle, Manager as _, Runtime, Url, WebviewUrl, WebviewWindowBuilder};
 
 /// The label that the capability files name.
 pub const MAIN: &str = "main";
@@ -22,6 +22,23 @@ pub fn open<R: Runtime>(app: &AppHandle<R>) -> tauri::Result<()> {
         .on_new_window(|_url, _features| NewWindowResponse::Deny)
         .build()?;
     Ok(())
+}
+
+/// Brings the window to the front, from wherever it is.
+pub fn raise<R: Runtime>(app: &AppHandle<R>) {
+    let Some(window) = app.get_webview_window(MAIN) else { return };
+    let raised = window.show().and_then(|()| window.unminimize()).and_then(|()| window.set_focus());
+    if let Err(error) = raised {
+        tracing::warn!("the window could not be brought to the front: {error}");
+    }
+}
+
+/// Takes the window off the screen. The page stays as it is.
+pub fn hide<R: Runtime>(app: &AppHandle<R>) {
+    let Some(window) = app.get_webview_window(MAIN) else { return };
+    if let Err(error) = window.hide() {
+        tracing::warn!("the window could not be hidden: {error}");
+    }
 }
 
 /// Whether an address is the embedded page: `tauri://localhost`, which the Windows webview spells
@@ -50,12 +67,47 @@ pub fn no_display() -> Option<&'static str> {
     }
 }
 
+const RENDERER: &str = "WEBKIT_DISABLE_DMABUF_RENDERER";
+
+/// WebKitGTK's quick way to the screen shows an empty window with some graphics drivers. It is off, unless the
+/// user has said anything about it. Before any thread starts.
+#[cfg(target_os = "linux")]
+pub fn choose_renderer() {
+    if let Some(value) = renderer_value(std::env::var_os(RENDERER).as_deref()) {
+        // SAFETY: called first thing in `main`, while this process has one thread, so nobody reads the environment.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::env::set_var(RENDERER, value);
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn choose_renderer() {}
+
+/// What the variable is set to; `None`: it is left alone.
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+fn renderer_value(given: Option<&std::ffi::OsStr>) -> Option<&'static str> {
+    match given {
+        None => Some("1"),
+        Some(_) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn allowed(url: &str) -> bool {
         is_own_page(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn what_the_user_says_of_the_renderer_stays() {
+        assert_eq!(renderer_value(None), Some("1"));
+        for given in ["", "0", "1"] {
+            assert_eq!(renderer_value(Some(given.as_ref())), None, "{given:?}");
+        }
     }
 
     #[test]

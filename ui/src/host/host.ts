@@ -24,6 +24,8 @@ export interface Host {
    * `live` is told once the feed stands, and again each time it stands anew.
    */
   onChanges(apply: (event: FeedEvent) => void, afterSeq?: number): () => void;
+  /** The user chose a task outside of the page, in a notice or the tray. Hosts without such places have none of it. */
+  onOpenTask?(open: (task: string) => void): () => void;
   /** Opens an http or https address in the user's browser. The page has asked the user before. */
   openExternal(url: string): Promise<void>;
 }

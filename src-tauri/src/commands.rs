@@ -1,0 +1,74 @@
+//! What the page may ask of this program. Each command needs a permission of the same name; there are no
+//! others, and no plugin answers the page.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tauri::ipc::Channel;
+use tauri::{AppHandle, State};
+
+use crate::desk::{Desk, Refused};
+use crate::feed::Message;
+use crate::links;
+
+/// An answer of the API.
+#[derive(Debug, Serialize)]
+pub struct ApiAnswer {
+    status: u16,
+    body: Box<RawValue>,
+}
+
+/// The version of this program, as its package states it.
+#[tauri::command]
+pub fn app_version(app: AppHandle) -> String {
+    app.package_info().version.to_string()
+}
+
+/// One request of the API: a method, a path under `/api/v1/` with its query, and a JSON body. What the API
+/// refuses is an answer like any other; rejected is what no engine answered.
+#[tauri::command]
+pub async fn api_request(
+    desk: State<'_, Desk>,
+    method: String,
+    path: String,
+    body: Option<Value>,
+) -> Result<ApiAnswer, Refused> {
+    let body = body.map(|body| body.to_string().into_bytes());
+    let answer = desk.door().await?.ask(&method, &path, body).await?;
+    Ok(ApiAnswer { status: answer.status, body: answer.body })
+}
+
+/// The change feed after a number, or from now on, and what the window is asked to show.
+#[tauri::command]
+pub async fn changes(
+    desk: State<'_, Desk>,
+    after: Option<u64>,
+    channel: Channel<Message>,
+) -> Result<(), Refused> {
+    let door = desk.door().await?;
+    desk.feed_page(door, after, channel);
+    Ok(())
+}
+
+/// Opens an address in the user's browser or mail program.
+#[tauri::command]
+pub async fn open_external(url: String) -> Result<(), Refused> {
+    let url = links::check(&url).map_err(|fault| Refused::new("not_permitted", fault.to_string()))?;
+    let opened = tokio::task::spawn_blocking(move || {
+        tauri_plugin_opener::open_url(url.as_str(), None::<&str>).map_err(|error| error.to_string())
+    });
+    match opened.await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => {
+            tracing::warn!("an address could not be opened: {error}");
+            Err(Refused::new("not_opened", "this system opens no such address"))
+        }
+        Err(_panic) => Err(Refused::new("internal", "opening the address failed")),
+    }
+}
+
+/// The page has drawn its first frame.
+#[tauri::command]
+pub fn page_painted(desk: State<'_, Desk>) {
+    desk.note_painted();
+}

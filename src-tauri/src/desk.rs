@@ -1,0 +1,239 @@
+//! What this program is while it runs: the way to the engine, the feed to the page, and the way out.
+
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use taskbell_engine::api_client::ClientError;
+use taskbell_engine::api_door::ApiDoor;
+use taskbell_engine::running::RunningEngine;
+use tauri::ipc::Channel;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::feed::{self, Gone, Message};
+
+/// How long the engine may take to start before the page is told.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// A clean stop takes less; a keyring that hangs takes for ever.
+const STOPS_WITHIN: Duration = Duration::from_secs(3);
+
+/// Why a command of the page brought nothing.
+#[derive(Debug, Clone, Serialize)]
+pub struct Refused {
+    /// A stable word.
+    pub code: String,
+    /// For people.
+    pub message: String,
+}
+
+impl Refused {
+    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into() }
+    }
+}
+
+impl From<ClientError> for Refused {
+    fn from(error: ClientError) -> Self {
+        Self::new(error.code.clone(), error.to_string())
+    }
+}
+
+#[derive(Clone)]
+enum Engine {
+    Starting,
+    Reached(ApiDoor),
+    Failed(Refused),
+}
+
+/// The program's state, which commands, tray and window share.
+pub struct Desk {
+    engine: watch::Sender<Engine>,
+    running: Mutex<Option<RunningEngine>>,
+    page: Mutex<Page>,
+    painted: AtomicBool,
+    leaving: AtomicBool,
+    left: AtomicBool,
+    exit: AtomicU8,
+}
+
+/// The page that listens.
+#[derive(Default)]
+struct Page {
+    channel: Option<Channel<Message>>,
+    relay: Option<JoinHandle<()>>,
+    /// A task to be shown as soon as a page listens.
+    task: Option<String>,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self {
+            engine: watch::Sender::new(Engine::Starting),
+            running: Mutex::default(),
+            page: Mutex::default(),
+            painted: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            left: AtomicBool::new(false),
+            exit: AtomicU8::new(0),
+        }
+    }
+
+    /// This process runs the engine.
+    pub fn runs(&self, engine: RunningEngine) {
+        let door = engine.door();
+        *lock(&self.running) = Some(engine);
+        self.engine.send_replace(Engine::Reached(door));
+    }
+
+    /// Another process runs it.
+    pub fn is_attached_to(&self, door: ApiDoor) {
+        self.engine.send_replace(Engine::Reached(door));
+    }
+
+    /// There is none, and why. The page says so.
+    pub fn has_no_engine(&self, refused: Refused) {
+        self.fail_with(1);
+        self.engine.send_replace(Engine::Failed(refused));
+    }
+
+    /// The way to the engine, once it stands.
+    pub async fn door(&self) -> Result<ApiDoor, Refused> {
+        let mut engine = self.engine.subscribe();
+        let settled = engine.wait_for(|engine| !matches!(engine, Engine::Starting));
+        let settled = tokio::time::timeout(STARTS_WITHIN, settled).await;
+        match settled.ok().and_then(Result::ok).map(|engine| engine.clone()) {
+            Some(Engine::Reached(door)) => Ok(door),
+            Some(Engine::Failed(refused)) => Err(refused),
+            Some(Engine::Starting) | None => Err(Refused::new("no_engine", "the engine has not started yet")),
+        }
+    }
+
+    /// Feeds the page from now on. A page that was loaded anew takes the place of the one before.
+    pub fn feed_page(&self, door: ApiDoor, after: Option<u64>, channel: Channel<Message>) {
+        let mut page = lock(&self.page);
+        let to_page = channel.clone();
+        let relay =
+            tokio::spawn(feed::run(door, after, move |message| to_page.send(message).map_err(|_| Gone)));
+        if let Some(earlier) = page.relay.replace(relay) {
+            earlier.abort();
+        }
+        if let Some(task) = page.task.take() {
+            send_task(&channel, task);
+        }
+        page.channel = Some(channel);
+    }
+
+    /// Has the page show a task: now, or once it listens.
+    pub fn show_task(&self, task: String) {
+        let mut page = lock(&self.page);
+        match &page.channel {
+            Some(channel) => send_task(channel, task),
+            None => page.task = Some(task),
+        }
+    }
+
+    /// The page has drawn something.
+    pub fn note_painted(&self) {
+        self.painted.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_painted(&self) -> bool {
+        self.painted.load(Ordering::Relaxed)
+    }
+
+    /// The program will end with this code.
+    pub fn fail_with(&self, code: u8) {
+        self.exit.store(code, Ordering::Relaxed);
+    }
+
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(self.exit.load(Ordering::Relaxed))
+    }
+
+    /// True for the first who wants to leave.
+    pub fn begin_leaving(&self) -> bool {
+        !self.leaving.swap(true, Ordering::SeqCst)
+    }
+
+    /// Whether everything has been put away.
+    pub fn has_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst)
+    }
+
+    /// Stops the engine of this process. An attached one goes on.
+    pub async fn put_away(&self) {
+        if let Some(relay) = lock(&self.page).relay.take() {
+            relay.abort();
+        }
+        let running = lock(&self.running).take();
+        if let Some(engine) = running
+            && tokio::time::timeout(STOPS_WITHIN, engine.stop()).await.is_err()
+        {
+            tracing::warn!("the clean stop took longer than 3 s and was given up");
+        }
+        self.left.store(true, Ordering::SeqCst);
+    }
+}
+
+fn send_task(channel: &Channel<Message>, task: String) {
+    if channel.send(Message::OpenTask { task }).is_err() {
+        tracing::debug!("the page that should show a task is gone");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listening() -> (Channel<Message>, std::sync::Arc<Mutex<Vec<String>>>) {
+        let heard = std::sync::Arc::new(Mutex::new(Vec::new()));
+        let page = std::sync::Arc::clone(&heard);
+        let channel = Channel::new(move |body| {
+            let tauri::ipc::InvokeResponseBody::Json(json) = body else { panic!("messages are JSON") };
+            lock(&page).push(json);
+            Ok(())
+        });
+        (channel, heard)
+    }
+
+    #[tokio::test]
+    async fn a_task_chosen_before_the_page_listens_is_shown_once_it_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new();
+        desk.runs(crate::testing::engine(folder.path()).await);
+        desk.show_task("demo/t-1".to_owned());
+        let (channel, heard) = listening();
+        desk.feed_page(desk.door().await.unwrap(), None, channel);
+        desk.show_task("demo/t-2".to_owned());
+        let opens: Vec<String> =
+            lock(&heard).iter().filter(|json| json.contains("open-task")).cloned().collect();
+        assert_eq!(
+            opens,
+            [r#"{"type":"open-task","task":"demo/t-1"}"#, r#"{"type":"open-task","task":"demo/t-2"}"#]
+        );
+        desk.put_away().await;
+        assert!(desk.has_left());
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_did_not_start_is_told_to_the_page_and_to_the_shell() {
+        let desk = Desk::new();
+        desk.has_no_engine(Refused::new("newer_database", "a newer Taskbell wrote it"));
+        assert_eq!(desk.door().await.err().unwrap().code, "newer_database");
+        assert_eq!(format!("{:?}", desk.exit_code()), format!("{:?}", ExitCode::from(1)));
+    }
+
+    #[test]
+    fn one_alone_begins_to_leave() {
+        let desk = Desk::new();
+        assert!(desk.begin_leaving());
+        assert!(!desk.begin_leaving());
+    }
+}
