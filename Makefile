@@ -13,6 +13,7 @@ help: ## List the targets
 # task gives a faster program nothing to do.
 run: ## Follow a demo task through a cut connection, then serve until Ctrl-C
 	@scripts/setup run
+	@npm --prefix ui run --silent build -- --logLevel warn
 	@cargo build --locked --quiet -p taskbell
 	@scripts/run-demo
 
@@ -39,7 +40,7 @@ bench: ## Side-by-side measurements, release build
 setup: ## Install what running and testing need
 	@scripts/setup test
 
-# The window embeds what this builds.
+# The window and the headless engine embed what this builds.
 ui: ## Build the page
 	@scripts/setup run
 	npm --prefix ui run --silent build

@@ -252,7 +252,7 @@ async function fence(env, window) {
      link.target = "_blank";
      link.href = arguments[0];
      link.textContent = "outside";
-     document.querySelector("h1").append(link);`,
+     document.querySelector("main").append(link);`,
     address,
   );
   await window.click("#outside");

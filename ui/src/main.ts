@@ -1,9 +1,15 @@
 import { mount } from "svelte";
 import App from "./App.svelte";
-import { tauriHost } from "./host/tauri";
-import "./tokens.css";
+import { browserHost, logIn } from "./host/browser";
+import { inWindow, tauriHost } from "./host/tauri";
+import { messageOf } from "./state/actions";
+import "./styles/tokens.css";
+import "./styles/base.css";
 
 const target = document.getElementById("app");
 if (!target) throw new Error("index.html has no element with the id app");
 
-mount(App, { target, props: { host: tauriHost } });
+const host = inWindow() ? tauriHost : browserHost;
+const refused = host.kind === "browser" ? await logIn().then(() => null, messageOf) : null;
+
+mount(App, { target, props: { host, refused } });

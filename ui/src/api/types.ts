@@ -18,6 +18,12 @@ export type ReconcileItem = Schemas["ReconcileItem"];
 export type SendOutcome = Schemas["SendOutcome"];
 export type Change = Schemas["ChangeView"] & Readonly<Record<string, unknown>>;
 
+/** Agent text as the engine parsed it: the page builds nodes from this, never markup. */
+export type Rendered = Schemas["RenderedView"];
+export type Block = Schemas["BlockView"];
+export type Inline = Schemas["InlineView"];
+export type Caution = Schemas["CautionView"];
+
 export interface Page<T> {
   items: T[];
   next: string | null;

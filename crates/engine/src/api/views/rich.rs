@@ -65,6 +65,7 @@ pub enum BlockView {
         language: Option<String>,
         text: String,
     },
+    #[serde(rename_all = "camelCase")]
     Table {
         alignments: Vec<AlignmentView>,
         head: Vec<Vec<InlineView>>,
@@ -83,12 +84,14 @@ pub enum BlockView {
         octets: u64,
     },
     /// A file in the task.
+    #[serde(rename_all = "camelCase")]
     File {
         name: Option<String>,
         media_type: Option<String>,
         octets: u64,
     },
     /// A file elsewhere. Never fetched by itself.
+    #[serde(rename_all = "camelCase")]
     Url {
         url: String,
         host: Option<String>,
@@ -98,6 +101,7 @@ pub enum BlockView {
         media_type: Option<String>,
     },
     /// Structured data, as indented JSON.
+    #[serde(rename_all = "camelCase")]
     Data {
         media_type: Option<String>,
         text: String,

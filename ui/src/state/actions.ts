@@ -1,0 +1,225 @@
+/** What the user can do. Each says what came of it; a failure says what it means for the task. */
+import { CallError } from "../host/host";
+import type { Credential, NewAgent, ReconcileItem, TaskSummary } from "../api/types";
+import type { Model } from "./model.svelte";
+import type { View } from "./view.svelte";
+import { isTerminal, stateWord } from "./words";
+
+/** The built-in agent, and a text that makes it work, ask once, lose its connection and finish. */
+export const DEMO_AGENT = "demo";
+export const DEMO_TEXT = [
+  "Try Taskbell: work, ask me once, lose the connection, finish",
+  "steps=8 interval=1 ask=3 cut=6 chunks=1",
+  `body=${encodeURIComponent(
+    "# It worked\n\nThe task **asked once**, its connection was cut on purpose, and it was followed to the end.\n\n" +
+      "- The question waited under *Needs you*.\n- The cut is drawn in the *Timeline*.\n- This answer was read from the agent itself.\n\n" +
+      "Next: add your own agent by its card address, or paste the `curl` line that you call it with.\n",
+  )}`,
+  `say=${encodeURIComponent("Done. The connection was cut once on the way, and nothing was lost.")}`,
+].join("\n");
+
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? sentence(error.message) : "That did not work.";
+}
+
+/** Messages of the engine are lower-case fragments. */
+export function sentence(text: string): string {
+  const start = text.charAt(0).toLocaleUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(start) ? start : `${start}.`;
+}
+
+export class Actions {
+  constructor(
+    private readonly model: Model,
+    private readonly view: View,
+  ) {}
+
+  /** Runs a call; a failure becomes a toast. True when it went well. */
+  private async attempt(call: () => Promise<void>): Promise<boolean> {
+    try {
+      await call();
+      return true;
+    } catch (error) {
+      this.view.say(messageOf(error), "error");
+      return false;
+    }
+  }
+
+  /** Sends the answer once. What the caller typed is lost only when this answers true. */
+  async reply(task: string, text: string): Promise<boolean> {
+    try {
+      this.model.put(await this.model.calls.reply(task, text));
+      return true;
+    } catch (error) {
+      if (error instanceof CallError && error.code === "outcome_unknown") {
+        this.view.say(
+          "The answer left, but the agent did not say that it arrived. It is not sent again by itself.",
+          "error",
+          { label: "Reconcile", run: () => void this.reconcile(task) },
+        );
+      } else this.view.say(messageOf(error), "error");
+      return false;
+    }
+  }
+
+  async cancel(task: string): Promise<void> {
+    await this.attempt(async () => {
+      const after = await this.model.calls.cancelTask(task);
+      this.model.put(after);
+      if (after.state !== "canceled")
+        this.view.say(`The task was not canceled: it is ${stateWord(after.state)}.`);
+    });
+  }
+
+  async reconcile(task: string): Promise<void> {
+    await this.attempt(async () => {
+      const [item] = await this.model.calls.reconcile({ tasks: [task] });
+      if (item) this.view.say(...reconciled(item));
+    });
+    await this.model.readAll();
+  }
+
+  async reconcileAll(): Promise<void> {
+    await this.attempt(async () => {
+      const items = await this.model.calls.reconcile({ all: true });
+      const count = (verdict: ReconcileItem["verdict"]): number =>
+        items.filter((item) => item.verdict === verdict).length;
+      const [changed, away] = [count("changed"), count("unreachable")];
+      const parts = [
+        `${String(items.length - away)} of ${String(items.length)} open tasks read`,
+        ...(changed > 0 ? [`${String(changed)} changed`] : []),
+        ...(away > 0 ? [`${String(away)} agents did not answer; those tasks stay as last known`] : []),
+      ];
+      this.view.say(`${parts.join(", ")}.`, away > 0 ? "error" : "info");
+    });
+    await this.model.readAll();
+  }
+
+  async togglePin(task: TaskSummary): Promise<void> {
+    await this.attempt(async () => {
+      this.model.put(await this.model.calls.pinTask(task.task, !task.pinned));
+    });
+  }
+
+  async archive(task: TaskSummary): Promise<void> {
+    await this.attempt(async () => {
+      this.model.put(await this.model.calls.archiveTask(task.task, true));
+      if (this.view.task === task.task) this.view.task = null;
+      this.view.say("Archived. It stays followed until it ends.", "info", {
+        label: "Undo",
+        run: () =>
+          void this.attempt(async () => {
+            this.model.put(await this.model.calls.archiveTask(task.task, false));
+          }),
+      });
+    });
+  }
+
+  async toggleFollow(task: TaskSummary): Promise<void> {
+    if (isTerminal(task.state)) {
+      this.view.say("The task has ended: there is nothing left to follow.");
+      return;
+    }
+    await this.attempt(async () => {
+      const paused = task.following.mode === "paused";
+      this.model.put(await this.model.calls.followTask(task.task, paused ? "on" : "paused"));
+    });
+  }
+
+  async copy(text: string, what: string): Promise<void> {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.view.say(`${what} copied.`);
+    } catch {
+      this.view.say(`The system did not let ${what.toLowerCase()} be copied.`, "error");
+    }
+  }
+
+  /** Starts a task. Answers what to say where no task came of it; throws what the engine refused. */
+  async start(agent: string, text: string): Promise<string | null> {
+    const outcome = await this.model.calls.send(agent, text);
+    if ("task" in outcome) {
+      await this.model.readAll();
+      this.view.openTask(outcome.task);
+      return null;
+    }
+    if ("message" in outcome) {
+      const parts = (outcome.message as { parts?: { text?: unknown }[] } | null)?.parts ?? [];
+      const words = parts.map((part) => (typeof part.text === "string" ? part.text : "")).join("\n");
+      return `The agent answered at once and started no task: ${words}`;
+    }
+    return "The message left, but no answer came: the agent may have it or not. It is not sent again by itself.";
+  }
+
+  async tryDemo(): Promise<boolean> {
+    return this.attempt(async () => {
+      const said = await this.start(DEMO_AGENT, DEMO_TEXT);
+      if (said !== null) this.view.say(said);
+    });
+  }
+
+  async watch(agent: string, taskId: string): Promise<void> {
+    const task = await this.model.calls.watch(agent, taskId);
+    this.model.put(task);
+    this.view.openTask(task.task);
+  }
+
+  async addAgent(agent: NewAgent): Promise<void> {
+    const added = await this.model.calls.addAgent(agent);
+    this.model.agents = await this.model.calls.agents();
+    this.view.go("agents");
+    this.view.agent = added.name;
+  }
+
+  async removeAgent(agent: string): Promise<void> {
+    await this.attempt(async () => {
+      await this.model.calls.removeAgent(agent);
+      this.view.agent = null;
+      await this.model.readAll();
+    });
+  }
+
+  async setCredential(agent: string, credential: Credential): Promise<void> {
+    await this.model.calls.setCredential(agent, credential);
+    this.model.agents = await this.model.calls.agents();
+  }
+
+  async pinDialect(agent: string, dialect: string | null): Promise<void> {
+    await this.attempt(async () => {
+      await this.model.calls.pinDialect(agent, dialect);
+      this.model.agents = await this.model.calls.agents();
+    });
+  }
+
+  async importTasks(agent: string): Promise<void> {
+    await this.attempt(async () => {
+      const { adopted, known, unreadable } = await this.model.calls.importTasks(agent);
+      const rest = unreadable > 0 ? `, ${String(unreadable)} could not be read` : "";
+      this.view.say(
+        `${String(adopted.length)} open tasks adopted, ${String(known)} were followed before${rest}.`,
+      );
+      await this.model.readAll();
+    });
+  }
+}
+
+function reconciled(item: ReconcileItem): [string, "info" | "error"] {
+  switch (item.verdict) {
+    case "unchanged":
+      return [`Read now: unchanged, ${stateWord(item.after)}.`, "info"];
+    case "changed":
+      return [
+        `Read now: ${stateWord(item.before)} → ${stateWord(item.after)}${item.missed ? ". No stream and no callback had told" : ""}.`,
+        "info",
+      ];
+    case "lost":
+      return ["The agent says it no longer knows this task.", "error"];
+    case "wrong-identity":
+      return ["The agent does not show this task to the credential it has now.", "error"];
+    case "unreachable":
+      return [
+        `Not read: ${item.error ?? "the agent does not answer"}. The task is still ${stateWord(item.before)} as far as we know.`,
+        "error",
+      ];
+  }
+}

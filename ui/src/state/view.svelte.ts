@@ -1,0 +1,100 @@
+/** Where the user is: screen, task, agent, tab, and which dialog is open. The address keeps it, so a link leads there. */
+import type { Caution } from "../api/types";
+import { ANY, type Filter } from "./list";
+
+export type Screen = "needs-you" | "tasks" | "agents";
+export type Tab = "result" | "timeline" | "conversation" | "raw";
+export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "raw"];
+
+export type DialogName =
+  | { name: "palette" }
+  | { name: "keys" }
+  | { name: "start"; agent?: string }
+  | { name: "watch" }
+  | { name: "add-agent" }
+  | { name: "credential"; agent: string }
+  | { name: "remove-agent"; agent: string }
+  | { name: "cancel"; task: string }
+  | { name: "link"; url: string; cautions: readonly Caution[] };
+
+export interface Toast {
+  id: number;
+  text: string;
+  kind: "info" | "error";
+  action?: { label: string; run: () => void };
+}
+
+export class View {
+  screen = $state<Screen>("tasks");
+  task = $state<string | null>(null);
+  agent = $state<string | null>(null);
+  /** The tab that is shown; {@link tabWanted} asks for another one. */
+  tab = $state<Tab>("timeline");
+  tabWanted = $state<Tab | null>(null);
+  filter = $state<Filter>({ ...ANY });
+  dialog = $state<DialogName | null>(null);
+  toasts = $state<Toast[]>([]);
+  /** Asks for the focus of the reply field. */
+  replyWanted = $state(0);
+  searchWanted = $state(0);
+  /** Asks for the focus of the task's pane. */
+  paneWanted = $state(0);
+  /** A task that an address or an action named: it is shown even where no list has it. */
+  asked = $state<string | null>(null);
+  private nextToast = 1;
+
+  /** Goes where the address says. Links only navigate: nothing here starts an action. */
+  readAddress(hash: string): void {
+    const [, screen, ...rest] = hash.split("/");
+    const decode = (text: string): string => {
+      try {
+        return decodeURIComponent(text);
+      } catch {
+        return text;
+      }
+    };
+    if (screen === "needs-you" || screen === "tasks") {
+      this.screen = screen;
+      const task = rest.map(decode).join("/");
+      if (task.includes("/")) this.asked = this.task = task;
+    } else if (screen === "agents") {
+      this.screen = "agents";
+      if (rest[0]) this.agent = decode(rest[0]);
+    }
+  }
+
+  get address(): string {
+    if (this.screen === "agents") {
+      return `#/agents${this.agent === null ? "" : `/${encodeURIComponent(this.agent)}`}`;
+    }
+    if (this.task === null) return `#/${this.screen}`;
+    const slash = this.task.indexOf("/");
+    const [agent, id] = [this.task.slice(0, slash), this.task.slice(slash + 1)];
+    return `#/${this.screen}/${encodeURIComponent(agent)}/${encodeURIComponent(id)}`;
+  }
+
+  go(screen: Screen): void {
+    this.screen = screen;
+  }
+
+  openTask(task: string): void {
+    if (this.screen === "agents") this.screen = "tasks";
+    this.asked = this.task = task;
+  }
+
+  say(text: string, kind: Toast["kind"] = "info", action?: Toast["action"]): void {
+    const toast: Toast = { id: this.nextToast, text, kind, ...(action ? { action } : {}) };
+    this.nextToast += 1;
+    this.toasts = [...this.toasts.slice(-2), toast];
+    setTimeout(
+      () => {
+        this.dismiss(toast.id);
+      },
+      kind === "error" || action ? 10_000 : 5_000,
+    );
+  }
+
+  dismiss(id: number): void {
+    this.toasts = this.toasts.filter((toast) => toast.id !== id);
+  }
+}
