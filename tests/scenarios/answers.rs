@@ -100,13 +100,3 @@ async fn loopback_is_no_boundary() {
         .await;
     assert_eq!(answer.expect("an answer").status(), 403, "another page's origin is refused");
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_inbox_answers_nothing_but_callbacks() {
-    let taskbell = Taskbell::start().await;
-    let base = &taskbell.ready().inbox;
-    for path in ["/", "/api/v1/tasks", "/.well-known/agent-card.json", "/agents/a/"] {
-        let answer = http().get(format!("{base}{path}")).send().await.expect("an answer");
-        assert!(answer.status().is_client_error(), "{path}: {}", answer.status());
-    }
-}

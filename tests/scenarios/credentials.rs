@@ -42,6 +42,8 @@ async fn a_token_command_is_run_again_once_when_the_token_ran_out() {
         proxy.count(When::Subscribes) >= subscribed + 3 && gateway.open_streams() == 3
     })
     .await;
+    eventually(PATIENCE, "the command ran again", || runs(folder.path()) > before).await;
+    eventually(PATIENCE, "all three are attached again", || gateway.open_streams() == 3).await;
     let again = runs(folder.path()) - before;
     assert_eq!(again, 1, "three streams met one 401 together and asked once");
     for task in &tasks {

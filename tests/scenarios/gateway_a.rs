@@ -1,8 +1,6 @@
 //! Gateway A: start, lose the connection, reattach, read the answer as a text artifact.
 
-use taskbell_tests::{
-    Cut, FaultProxy, GatewayA, Taskbell, When, eventually, gateways::Tunnel, taskbell::TaskName,
-};
+use taskbell_tests::{Cut, FaultProxy, GatewayA, Taskbell, When, eventually, taskbell::TaskName};
 
 use crate::{PATIENCE, TOKEN};
 
@@ -117,30 +115,4 @@ async fn an_approval_pause_is_answered_and_the_same_task_goes_on() {
     scene.taskbell.wait(&task).await.exits(0);
     assert_eq!(scene.taskbell.show(&task).await.text(), "published");
     scene.proxy.assert_sent_once_each(2);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_status_callback_leads_to_the_reply_though_no_stream_could_be_held() {
-    let mut gateway = GatewayA::start(TOKEN).await;
-    let proxy = FaultProxy::before(gateway.port()).await;
-    let public = "https://hooks.example.com";
-    let taskbell = Taskbell::setup().arg("--public-url").arg(public).start().await;
-    gateway.set_tunnel(Tunnel { public: public.to_owned(), local: taskbell.ready().inbox.clone() });
-    taskbell.add_agent_with_token("a", &proxy.url(), TOKEN).await;
-    let task = TaskName::of(&taskbell.cli(&["send", "a", "write the report", "--push"]).await.ok()["task"]);
-    eventually(PATIENCE, "our callback is registered", || gateway.callbacks(task.id()) == 1).await;
-    gateway.finish(task.id(), "the report");
-    taskbell.wait(&task).await.exits(0);
-    assert_eq!(
-        taskbell.show(&task).await.text(),
-        "the report",
-        "the callback does not carry it, GetTask does"
-    );
-    let callbacks = taskbell_tests::wait_until(PATIENCE, "the callback is listed", async || {
-        Some(taskbell.cli(&["inbox", "list"]).await.items()).filter(|items| !items.is_empty())
-    })
-    .await;
-    let verdict = callbacks[0]["verdict"].as_str().unwrap_or_default().to_owned();
-    assert!(["confirmed", "behind", "pending"].contains(&verdict.as_str()), "{callbacks:?}");
-    assert_eq!(callbacks[0]["task"], task.as_str());
 }

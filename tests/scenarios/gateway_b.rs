@@ -1,12 +1,8 @@
-//! Gateway B: callbacks are the fast path, GetTask is what is believed.
+//! Gateway B: 1.0 names on its root, strict about fields; GetTask is what is believed.
 
-use taskbell_tests::{
-    Cut, FaultProxy, GatewayB, Taskbell, When, eventually, gateways::Tunnel, taskbell::TaskName,
-};
+use taskbell_tests::{Cut, FaultProxy, GatewayB, Taskbell, When, eventually, taskbell::TaskName};
 
 use crate::{PATIENCE, TOKEN};
-
-const PUBLIC: &str = "https://hooks.example.com";
 
 struct Scene {
     gateway: GatewayB,
@@ -15,19 +11,17 @@ struct Scene {
 }
 
 async fn scene() -> Scene {
-    let mut gateway = GatewayB::start(TOKEN).await;
+    let gateway = GatewayB::start(TOKEN).await;
     let proxy = FaultProxy::before(gateway.port()).await;
-    let taskbell = Taskbell::setup().arg("--public-url").arg(PUBLIC).silence(2).start().await;
-    gateway.set_tunnel(Tunnel { public: PUBLIC.to_owned(), local: taskbell.ready().inbox.clone() });
+    let taskbell = Taskbell::setup().silence(2).start().await;
     taskbell.add_agent_with_token("b", &proxy.url(), TOKEN).await;
     Scene { gateway, proxy, taskbell }
 }
 
 impl Scene {
-    async fn pushed_task(&self) -> TaskName {
-        let output = self.taskbell.cli(&["send", "b", "a long run", "--push"]).await;
-        let task = TaskName::of(&output.ok()["task"]);
-        eventually(PATIENCE, "our callback is registered", || self.gateway.callbacks(task.id()) == 1).await;
+    async fn flowing_task(&self) -> TaskName {
+        let task = self.taskbell.send("b", "a long run").await;
+        eventually(PATIENCE, "attached", || self.gateway.open_streams() == 1).await;
         task
     }
 }
@@ -35,9 +29,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_followed_through_cuts_without_any_callback() {
     let scene = scene().await;
-    let output = scene.taskbell.cli(&["send", "b", "a long run", "--no-push"]).await;
-    let task = TaskName::of(&output.ok()["task"]);
-    eventually(PATIENCE, "attached", || scene.gateway.open_streams() == 1).await;
+    let task = scene.flowing_task().await;
     scene.gateway.work(task.id(), "one");
     scene.proxy.cut_streams(Cut::Reset);
     scene.gateway.work(task.id(), "two");
@@ -51,38 +43,10 @@ async fn a_run_is_followed_through_cuts_without_any_callback() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_callback_is_confirmed_by_reading_the_task() {
-    let scene = scene().await;
-    let task = scene.pushed_task().await;
-    scene.gateway.finish(task.id(), "the result");
-    scene.taskbell.wait(&task).await.exits(0);
-    let shown = scene.taskbell.show(&task).await;
-    assert_eq!(shown.text(), "the result");
-    let listed = taskbell_tests::wait_until(PATIENCE, "the callback has a verdict", async || {
-        let items = scene.taskbell.cli(&["inbox", "list"]).await.items();
-        items.into_iter().find(|item| item["verdict"] == "confirmed" && item["claimed"] == "completed")
-    })
-    .await;
-    assert_eq!(listed["confirmed"], "completed", "{listed}");
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_lost_callback_is_made_up_for_by_reading() {
-    let mut scene = scene().await;
-    let task = scene.pushed_task().await;
-    // The receiver is away for the whole of the final notification.
-    scene.gateway.set_tunnel(Tunnel { public: PUBLIC.to_owned(), local: "http://127.0.0.1:9".to_owned() });
-    scene.proxy.cut_streams(Cut::CleanEnd);
-    scene.gateway.finish(task.id(), "the result");
-    scene.taskbell.wait(&task).await.exits(0);
-    assert_eq!(scene.taskbell.show(&task).await.text(), "the result");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn dropped_progress_changes_nothing_about_the_end() {
     let scene = scene().await;
     scene.gateway.drop_progress();
-    let task = scene.pushed_task().await;
+    let task = scene.flowing_task().await;
     for step in 0..20 {
         scene.gateway.work(task.id(), &format!("step {step}"));
     }
@@ -97,9 +61,7 @@ async fn dropped_progress_changes_nothing_about_the_end() {
 async fn a_finished_run_that_subscribing_calls_unknown_is_not_lost() {
     let scene = scene().await;
     scene.gateway.forget_finished_runs();
-    let output = scene.taskbell.cli(&["send", "b", "a long run", "--no-push"]).await;
-    let task = TaskName::of(&output.ok()["task"]);
-    eventually(PATIENCE, "attached", || scene.gateway.open_streams() == 1).await;
+    let task = scene.flowing_task().await;
     scene.proxy.cut_streams(Cut::Reset);
     scene.gateway.finish(task.id(), "the result");
     scene.taskbell.wait(&task).await.exits(0);
@@ -109,8 +71,7 @@ async fn a_finished_run_that_subscribing_calls_unknown_is_not_lost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_fields_of_the_protocol_are_sent_and_the_version_always() {
     let scene = scene().await;
-    let task = scene.pushed_task().await;
-    scene.taskbell.cli(&["push", "list", task.as_str()]).await.ok();
+    let task = scene.flowing_task().await;
     scene.gateway.finish(task.id(), "the result");
     scene.taskbell.wait(&task).await.exits(0);
     let calls = scene.gateway.calls();
@@ -120,14 +81,4 @@ async fn only_fields_of_the_protocol_are_sent_and_the_version_always() {
     // The gateway refuses unknown fields, so the run would not have got here with any.
     assert!(calls.iter().any(|call| call.method == "SendMessage"), "{calls:?}");
     assert_eq!(scene.proxy.count(When::Sends), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_registration_is_removed_again_when_its_user_asks() {
-    let scene = scene().await;
-    let task = scene.pushed_task().await;
-    let listed = scene.taskbell.cli(&["push", "list", task.as_str()]).await.items();
-    assert_eq!(listed.len(), 1, "{listed:?}");
-    scene.taskbell.cli(&["push", "remove", task.as_str()]).await.exits(0);
-    eventually(PATIENCE, "it is gone at the gateway", || scene.gateway.callbacks(task.id()) == 0).await;
 }

@@ -101,7 +101,7 @@ async fn a_web_page_is_not_an_agent() {
     let page = Monotone::html().await;
     let taskbell = Taskbell::start().await;
     let code = fails(&taskbell, &["agent", "add", &page.url(), "--name", "x"], 1).await;
-    assert_eq!(code, "not_a2a");
+    assert_eq!(code, "upstream_not_a2a");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,7 +110,7 @@ async fn json_that_is_no_card_is_not_an_agent() {
     for body in ["{}", "[]", "null", "\"card\"", "{\"name\":", "{\"name\":\"x\",\"url\":7}"] {
         let server = Monotone::start(200, "application/json", body).await;
         let code = taskbell.cli(&["agent", "add", &server.url(), "--name", "x"]).await.error_code(1);
-        assert_eq!(code, "not_a2a", "{body}");
+        assert_eq!(code, "upstream_not_a2a", "{body}");
     }
 }
 
@@ -155,7 +155,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let server = SelfSigned::start().await;
     let taskbell = Taskbell::start().await;
     let code = fails(&taskbell, &["agent", "add", &server.url(), "--name", "x"], 1).await;
-    assert_eq!(code, "tls");
+    assert_eq!(code, "tls_unknown_issuer");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -185,5 +185,5 @@ async fn a_reply_to_a_task_that_has_ended_is_refused() {
 async fn an_unknown_setting_is_refused() {
     let taskbell = Taskbell::start().await;
     fails(&taskbell, &["settings", "set", "no.such.setting", "1"], 1).await;
-    fails(&taskbell, &["settings", "set", "retention.days", "soon"], 1).await;
+    fails(&taskbell, &["settings", "set", "retention.days", "soon"], 2).await;
 }

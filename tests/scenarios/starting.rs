@@ -20,7 +20,7 @@ async fn a_folder_that_is_held_is_refused_and_its_holder_named() {
     let taskbell = Taskbell::start().await;
     let ports = ["--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0"];
     let output = taskbell.serve_again(&ports).await;
-    assert_eq!(output.error_code(1), "held");
+    assert_eq!(output.error_code(1), "data_dir_held");
     assert!(output.stdout.contains(&taskbell.ready().pid.to_string()), "the holder is named: {output:?}");
     // The first one is not disturbed.
     taskbell.cli(&["tasks"]).await.exits(0);
@@ -30,12 +30,10 @@ async fn a_folder_that_is_held_is_refused_and_its_holder_named() {
 async fn a_port_that_is_taken_is_refused() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
-    for (gateway, inbox) in [(address.as_str(), "127.0.0.1:0"), ("127.0.0.1:0", address.as_str())] {
-        let taskbell = Taskbell::without_engine();
-        let output = taskbell.serve_again(&["--gateway", gateway, "--inbox", inbox]).await;
-        assert_eq!(output.error_code(1), "port_taken");
-        assert!(output.stdout.contains(&address), "the port is named: {output:?}");
-    }
+    let taskbell = Taskbell::without_engine();
+    let output = taskbell.serve_again(&["--gateway", &address]).await;
+    assert_eq!(output.error_code(1), "port_taken");
+    assert!(output.stdout.contains(&address), "the port is named: {output:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -47,7 +45,7 @@ async fn a_file_in_place_of_the_folder_is_refused_with_its_path() {
     let output = taskbell
         .serve_again(&["--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0", "--data-dir", &path])
         .await;
-    assert_eq!(output.error_code(1), "store");
+    assert_eq!(output.error_code(1), "data_dir_not_a_folder");
     assert!(output.stdout.contains(&path), "{output:?}");
     assert_eq!(std::fs::read_to_string(&file).expect("still there"), "not a folder");
 }

@@ -87,7 +87,20 @@ pub enum Reattach {
 pub enum Action {
     Read,
     Subscribe,
-    CloseStream,
+    CloseStream(CloseReason),
+}
+
+/// Why a stream is closed from our side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseReason {
+    /// It kept silent about something that a read found.
+    Silent,
+    /// The machine slept.
+    Slept,
+    /// Listening harms the agent's tasks.
+    Harmful,
+    /// There is nothing left to hear.
+    Over,
 }
 
 /// Why there is nothing more to do.
@@ -141,16 +154,43 @@ pub enum Identity {
     Changed,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Reading,
-    Attaching { asked: bool },
-    Live { since: Instant, last_byte: Instant, window: Duration, task_by: Option<Instant> },
-    Polling { pace: Duration, next_read: Instant, attach_at: Option<Instant> },
-    LinkDown { until: Instant },
-    SignIn { until: Instant },
-    Settling { next_read: Instant, tries: u32 },
+    Attaching {
+        asked: bool,
+    },
+    Live {
+        since: Instant,
+        last_byte: Instant,
+        window: Duration,
+        task_by: Option<Instant>,
+        /// A read found news that this stream has not told: unless it does by then, it is dead.
+        told_by: Option<Told>,
+    },
+    Polling {
+        pace: Duration,
+        next_read: Instant,
+        attach_at: Option<Instant>,
+    },
+    LinkDown {
+        until: Instant,
+    },
+    SignIn {
+        until: Instant,
+    },
+    Settling {
+        next_read: Instant,
+        tries: u32,
+    },
     Ended(Ending),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Told {
+    by: Instant,
+    /// For the wait before the next stream.
+    jitter: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,7 +209,7 @@ pub struct FollowMachine {
     read: ReadSlot,
     /// The read under way was asked because the stream is silent.
     doubting: bool,
-    close_wanted: bool,
+    close_wanted: Option<CloseReason>,
     reattach: Reattach,
     state: TaskState,
     /// Cuts and refusals in a row, for the wait before the next attempt.
@@ -194,7 +234,7 @@ impl FollowMachine {
             phase: Phase::Reading,
             read: ReadSlot::Wanted,
             doubting: false,
-            close_wanted: false,
+            close_wanted: None,
             reattach,
             state,
             failures: 0,
@@ -208,8 +248,8 @@ impl FollowMachine {
     /// What to do now, one thing at a time; None: wait for an event or [`Self::poll_timeout`].
     pub fn poll_action(&mut self, now: Instant) -> Option<Action> {
         self.advance(now);
-        if std::mem::take(&mut self.close_wanted) {
-            return Some(Action::CloseStream);
+        if let Some(reason) = self.close_wanted.take() {
+            return Some(Action::CloseStream(reason));
         }
         if self.read == ReadSlot::Wanted && !matches!(self.phase, Phase::Ended(_)) {
             self.read = ReadSlot::Asked;
@@ -228,9 +268,11 @@ impl FollowMachine {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match &self.phase {
             Phase::Reading | Phase::Attaching { .. } | Phase::Ended(_) => None,
-            Phase::Live { last_byte, window, task_by, .. } => {
-                let silent_at = (self.read == ReadSlot::Idle).then(|| *last_byte + *window);
-                [silent_at, *task_by, Some(self.next_slow_read)].into_iter().flatten().min()
+            Phase::Live { last_byte, window, task_by, told_by, .. } => {
+                let may_doubt = self.read == ReadSlot::Idle && told_by.is_none();
+                let silent_at = may_doubt.then(|| *last_byte + *window);
+                let told_by = told_by.map(|told| told.by);
+                [silent_at, *task_by, told_by, Some(self.next_slow_read)].into_iter().flatten().min()
             }
             Phase::Polling { next_read, attach_at, .. } => {
                 Some(attach_at.map_or(*next_read, |at| at.min(*next_read)))
@@ -266,11 +308,6 @@ impl FollowMachine {
         matches!(self.phase, Phase::SignIn { .. })
     }
 
-    /// The stream has been silent for too long, and a read under way decides whether it is dead.
-    pub fn is_doubting(&self) -> bool {
-        self.doubting
-    }
-
     /// The task's state as far as this machine was told.
     pub fn state(&self) -> TaskState {
         self.state
@@ -286,12 +323,17 @@ impl FollowMachine {
             Phase::Live { task_by: Some(by), .. } if self.reattach == Reattach::Suspect && now >= *by => {
                 self.stop_listening(now);
             }
-            Phase::Live { last_byte, window, task_by, .. } => {
+            Phase::Live { told_by: Some(told), .. } if now >= told.by => {
+                let jitter = told.jitter;
+                self.close_wanted = Some(CloseReason::Silent);
+                self.reattach_later(now, jitter);
+            }
+            Phase::Live { last_byte, window, task_by, told_by, .. } => {
                 if task_by.is_some_and(|by| now >= by) {
                     *task_by = None;
                     self.read = self.read.want();
                 }
-                if now >= *last_byte + *window && self.read == ReadSlot::Idle {
+                if now >= *last_byte + *window && self.read == ReadSlot::Idle && told_by.is_none() {
                     self.doubting = true;
                     self.read = ReadSlot::Wanted;
                 }
@@ -336,14 +378,16 @@ impl FollowMachine {
         self.see_state(note.state);
         if note.state.is_terminal() {
             self.end(Ending::Settled);
+            if doubting && note.changed && self.close_wanted.is_some() {
+                self.close_wanted = Some(CloseReason::Silent);
+            }
             return;
         }
         match &mut self.phase {
-            Phase::Live { window, last_byte, .. } if doubting => {
+            Phase::Live { window, last_byte, told_by, .. } if doubting => {
                 if note.changed {
-                    // The stream kept silent about something: it is dead.
-                    self.close_wanted = true;
-                    self.reattach_later(now, jitter);
+                    // Unless its news is on the way at this very moment, it kept silent: it is dead.
+                    *told_by = Some(Told { by: now + self.times.first_frame / 2, jitter });
                 } else {
                     *window = (*window * 2).min(self.times.silence_max);
                     *last_byte = now;
@@ -443,13 +487,15 @@ impl FollowMachine {
             last_byte: now,
             window: self.times.silence,
             task_by: Some(now + patience),
+            told_by: None,
         };
     }
 
     /// Bytes arrived, comments included.
     pub fn handle_bytes(&mut self, now: Instant) {
-        if let Phase::Live { last_byte, .. } = &mut self.phase {
+        if let Phase::Live { last_byte, told_by, .. } = &mut self.phase {
             *last_byte = now;
+            *told_by = None;
         }
     }
 
@@ -472,7 +518,7 @@ impl FollowMachine {
             self.read = self.read.want();
         }
         if frame.state.is_terminal() && matches!(self.phase, Phase::Live { .. }) {
-            self.close_wanted = true;
+            self.close_wanted = Some(CloseReason::Over);
             self.phase = Phase::Settling { next_read: now, tries: 0 };
         }
     }
@@ -480,7 +526,7 @@ impl FollowMachine {
     /// The agent begins reattached streams without a Task: never subscribe there again.
     fn stop_listening(&mut self, now: Instant) {
         self.reattach = Reattach::Harmful;
-        self.close_wanted = true;
+        self.close_wanted = Some(CloseReason::Harmful);
         self.poll_from(now);
         self.read = self.read.want();
     }
@@ -578,7 +624,7 @@ impl FollowMachine {
         match self.phase {
             Phase::Ended(_) => {}
             Phase::Live { .. } | Phase::Attaching { .. } => {
-                self.close_wanted = true;
+                self.close_wanted = Some(CloseReason::Slept);
                 self.start_reading();
             }
             Phase::Settling { .. } => self.read = self.read.want(),
@@ -621,7 +667,7 @@ impl FollowMachine {
 
     fn end(&mut self, ending: Ending) {
         if matches!(self.phase, Phase::Live { .. } | Phase::Attaching { asked: true }) {
-            self.close_wanted = true;
+            self.close_wanted = Some(CloseReason::Over);
         }
         self.phase = Phase::Ended(ending);
     }
@@ -789,7 +835,7 @@ mod tests {
                     world.pass(Duration::from_millis(200));
                     world.cut();
                 }
-                Some(Action::CloseStream) => {}
+                Some(Action::CloseStream(_)) => {}
                 None => unreachable!("there is always a next step"),
             }
         }
@@ -816,8 +862,29 @@ mod tests {
         let mut world = World::live();
         assert_eq!(world.next(), Some(Action::Read));
         world.read(TaskState::Working, true);
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), None, "its news may be on the way");
+        assert_eq!(world.next(), Some(Action::CloseStream(CloseReason::Silent)));
         assert_eq!(world.next(), Some(Action::Read));
+    }
+
+    #[test]
+    fn a_stream_that_tells_the_news_a_moment_after_the_read_found_it_is_kept() {
+        let mut world = World::live();
+        assert_eq!(world.next(), Some(Action::Read));
+        world.read(TaskState::Working, true);
+        world.pass(Duration::from_millis(50));
+        world.machine.handle_bytes(world.now);
+        world.pass(10 * S);
+        assert_eq!((world.act(), world.machine.mode()), (None, Mode::Stream));
+    }
+
+    #[test]
+    fn a_silent_stream_that_missed_the_end_was_not_listened_to() {
+        let mut world = World::live();
+        assert_eq!(world.next(), Some(Action::Read));
+        world.read(TaskState::Completed, true);
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Silent)));
+        assert_eq!(world.machine.ending(), Some(Ending::Settled));
     }
 
     #[test]
@@ -849,7 +916,7 @@ mod tests {
             FrameNote { kind: FrameKind::Update, state: TaskState::Completed, wants_read: true },
             world.now,
         );
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Over)));
         assert_eq!(world.act(), Some(Action::Read));
         assert_eq!(world.machine.ending(), None);
         world.read(TaskState::Completed, true);
@@ -864,7 +931,7 @@ mod tests {
             FrameNote { kind: FrameKind::Update, state: TaskState::Completed, wants_read: true },
             world.now,
         );
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Over)));
         let mut reads = 0;
         while world.next() == Some(Action::Read) {
             reads += 1;
@@ -972,7 +1039,7 @@ mod tests {
     fn after_sleep_every_stream_is_closed_and_the_task_read_at_once() {
         let mut world = World::live();
         world.machine.handle_wake();
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Slept)));
         assert_eq!(world.act(), Some(Action::Read));
         world.read(TaskState::Working, false);
         assert_eq!(world.act(), Some(Action::Subscribe));
@@ -1010,7 +1077,7 @@ mod tests {
     fn an_end_found_by_somebody_else_ends_following_and_closes_the_stream() {
         let mut world = World::live();
         world.machine.handle_rung(TaskState::Completed, true);
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Over)));
         assert_eq!(world.machine.ending(), Some(Ending::Settled));
     }
 
@@ -1035,7 +1102,7 @@ mod tests {
     }
 
     fn is_polled_from_now_on(mut world: World) {
-        assert_eq!(world.act(), Some(Action::CloseStream));
+        assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Harmful)));
         for _ in 0..3 {
             assert_eq!(world.next(), Some(Action::Read));
             world.read(TaskState::Working, true);

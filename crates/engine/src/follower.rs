@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use futures::FutureExt;
 use taskbell_core::fault::FaultKind;
 use taskbell_core::follow::{
-    Action, Ending, FollowMachine, FrameKind, FrameNote, Mode, ReadFailure, ReadNote, Reattach,
+    Action, CloseReason, Ending, FollowMachine, FrameKind, FrameNote, Mode, ReadFailure, ReadNote, Reattach,
 };
 use taskbell_core::ids::TaskId;
 use taskbell_core::oddity::Oddity;
@@ -186,12 +186,7 @@ impl Worker {
                 Event::Item(item) => self.handle_item(item).await,
                 Event::Rung => self.handle_rung().await,
                 Event::Link => self.handle_link().await,
-                Event::Woken => {
-                    if self.stream.is_some() {
-                        self.open_gap("slept");
-                    }
-                    self.machine.handle_wake();
-                }
+                Event::Woken => self.machine.handle_wake(),
                 Event::Timer => {}
             }
         }
@@ -214,11 +209,13 @@ impl Worker {
                     agent.client().subscribe(&task_id).await
                 }));
             }
-            Action::CloseStream => {
+            Action::CloseStream(reason) => {
                 self.opening = None;
-                // After a terminal state there is nothing left to hear.
-                if self.stream.take().is_some() && !self.machine.state().is_terminal() {
-                    self.open_gap("stream closed by us");
+                let was_open = self.stream.take().is_some();
+                match reason {
+                    CloseReason::Silent if was_open => self.open_gap("stream silent"),
+                    CloseReason::Slept if was_open => self.open_gap("slept"),
+                    CloseReason::Silent | CloseReason::Slept | CloseReason::Harmful | CloseReason::Over => {}
                 }
             }
         }
@@ -260,11 +257,9 @@ impl Worker {
         match result {
             Ok(applied) => {
                 self.trouble = None;
-                if self.machine.is_doubting() && applied.changed && !applied.stale {
-                    // Whatever the stream kept silent about was not heard.
-                    self.open_gap("connection silent");
+                if self.stream.is_none() {
+                    self.last_heard_ms = self.parts.now_ms();
                 }
-                self.last_heard_ms = self.parts.now_ms();
                 self.note_credential().await;
                 if applied.regressed && !applied.settled {
                     self.machine.handle_unsettled_read(now, jitter());
