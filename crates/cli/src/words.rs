@@ -168,18 +168,23 @@ fn flags(body: &serde_json::Map<String, Value>) -> String {
 
 /// `── not connected 09:02–09:11: text in between is not available ──`.
 fn gap(body: &serde_json::Map<String, Value>, clock: &Clock) -> String {
-    let time = |name: &str| {
+    let at = |name: &str| -> Option<i64> {
         let at: Timestamp = body.get(name)?.as_str()?.parse().ok()?;
-        Some(clock.time(at.as_millisecond(), false))
+        Some(at.as_millisecond())
     };
-    match (time("from"), time("to")) {
-        (Some(from), Some(to)) if from == to => {
-            format!("── not connected at {from}: text of that time may be missing ──")
-        }
-        (Some(from), Some(to)) => {
-            format!("── not connected {from}–{to}: text in between is not available ──")
-        }
-        _ => "── not connected for a while: text in between is not available ──".to_owned(),
+    let reason = body.get("reason").and_then(Value::as_str).map(|reason| text::one_line(reason, 40));
+    let reason = reason.filter(|reason| !reason.is_empty()).map(|reason| format!(" ({reason})"));
+    let reason = reason.unwrap_or_default();
+    let (Some(from), Some(to)) = (at("from"), at("to")) else {
+        return format!("── not connected for a while{reason}: text in between is not available ──");
+    };
+    // A short one is told to the second, or both ends would read the same.
+    let seconds = to.saturating_sub(from) < 120_000;
+    let (start, end) = (clock.time(from, seconds), clock.time(to, seconds));
+    if start == end {
+        format!("── not connected at {start}{reason}: text of that moment may be missing ──")
+    } else {
+        format!("── not connected {start}–{end}{reason}: text in between is not available ──")
     }
 }
 
@@ -292,7 +297,15 @@ mod tests {
     #[test]
     fn a_gap_is_drawn_and_says_what_it_means() {
         let body = json!({"from": "2023-11-14T09:02:00Z", "to": "2023-11-14T09:11:00Z", "reason": "cut"});
-        assert_eq!(plain("gap", body), ["── not connected 09:02–09:11: text in between is not available ──"]);
+        assert_eq!(
+            plain("gap", body),
+            ["── not connected 09:02–09:11 (cut): text in between is not available ──"]
+        );
+        let short = json!({"from": "2023-11-14T09:02:01Z", "to": "2023-11-14T09:02:04Z"});
+        assert_eq!(
+            plain("gap", short),
+            ["── not connected 09:02:01–09:02:04: text in between is not available ──"]
+        );
         assert!(plain("gap", json!({}))[0].starts_with("── not connected"));
     }
 

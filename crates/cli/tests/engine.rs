@@ -225,7 +225,6 @@ fn a_wait_outlives_a_crash_and_restart_of_the_engine() {
 }
 
 #[test]
-#[ignore = "takes as long as an engine may be away"]
 fn an_engine_that_is_gone_for_good_ends_a_wait_with_no_engine() {
     let mut world = World::with_demo();
     let (mut wait, _task) = world.sent_and_waiting("steps=1 interval=600");
