@@ -118,6 +118,7 @@ async fn a_lock_held_for_three_seconds_by_another_program_loses_nothing() {
         }
     }
     assert_eq!(lock.await.expect("the lock was held"), "held");
+    assert!(!sent.is_empty(), "a send waits two seconds for the lock");
     assert_eq!(scene.gateway.messages().len() - before, sent.len(), "a send that failed never left");
     let listed = scene.taskbell.cli(&["tasks"]).await.items().len();
     assert_eq!(listed, tasks.len() + sent.len(), "every send that succeeded is kept");
