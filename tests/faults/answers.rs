@@ -215,6 +215,12 @@ async fn a_challenge_that_names_another_server_sends_nothing_there() {
     assert_eq!(shown.0["needsSignIn"], true, "{}", shown.0);
     assert_eq!(evil.asked(), 0, "a challenge is not a place to go to");
     assert_eq!(shown.state(), "submitted");
+    scene.proxy.heal();
+    let arguments = ["agent", "set-credential", "a", "--token-env", "TEST_AGENT_TOKEN"];
+    scene.taskbell.cli_env(&arguments, &[("TEST_AGENT_TOKEN", TOKEN)]).await.exits(0);
+    let shown = scene.taskbell.shows(&task, PATIENCE, "signed in", |shown| shown.mode() == "stream").await;
+    assert_eq!(shown.0["needsSignIn"], false, "{}", shown.0);
+    ends_well(&scene, &task).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

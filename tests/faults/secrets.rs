@@ -9,7 +9,7 @@ use taskbell_tests::{
 
 use crate::{
     PATIENCE,
-    support::{DemoAgent, command, trouble},
+    support::{DemoAgent, command, health, trouble},
 };
 
 async fn session() -> Option<Session> {
@@ -47,9 +47,7 @@ async fn a_token_is_in_the_keyring_and_nowhere_else() {
     let mut taskbell = session.engine().env("TASKBELL_LOG", "trace").start().await;
     // The probe's item comes and goes.
     taskbell_tests::wait_until(PATIENCE, "the keyring is probed", async || {
-        let doctor = taskbell.cli(&["doctor"]).await.json();
-        let items = doctor["items"].as_array()?;
-        items.iter().any(|item| item["check"] == "keyring" && item["state"] == "ok").then_some(())
+        (health(&taskbell, "keyring").await["state"] == "ok").then_some(())
     })
     .await;
     let kept = session.items().await;
@@ -126,15 +124,12 @@ async fn behind_a_locked_keyring_what_needs_no_secret_goes_on_and_the_rest_waits
         "{}",
         shown.0
     );
-    let health = taskbell.cli(&["doctor"]).await.json();
-    let named = health["items"].as_array().into_iter().flatten().any(|item| {
-        item["check"].as_str().is_some_and(|check| check.contains("keyring")) && item["state"] != "ok"
-    });
-    assert!(named, "doctor says so: {health}");
+    assert_ne!(health(&taskbell, "keyring").await["state"], "ok", "doctor says so");
     session.kill_keyring().await;
     session.restart_keyring().await;
     taskbell.cli(&["agent", "test", "a"]).await;
     eventually(PATIENCE, "unlocked, it goes on", || gateway.open_streams() == 1).await;
+    assert_eq!(health(&taskbell, "keyring").await["state"], "ok", "and that it is over");
     gateway.finish(locked.id(), "the report");
     taskbell.wait(&locked).await.exits(0);
     taskbell.wait(&open).await.exits(0);
@@ -193,4 +188,22 @@ async fn the_encrypted_file_outlives_a_restart_and_a_wrong_passphrase_is_named()
     let later = taskbell.send("a", "the right one still opens it").await;
     gateway.finish(later.id(), "done");
     taskbell.wait(&later).await.exits(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_keyring_that_is_locked_later_is_told_and_so_is_its_return() {
+    let Some(mut session) = session().await else { return };
+    let gateway = GatewayA::start(crate::TOKEN).await;
+    let taskbell = session.engine().start().await;
+    taskbell.add_agent_with_token("a", &gateway.url(), crate::TOKEN).await;
+    assert_eq!(health(&taskbell, "keyring").await["state"], "ok");
+    session.lock().await;
+    let arguments = ["agent", "add", &gateway.url(), "--name", "late", "--token-env", "TEST_AGENT_TOKEN"];
+    let refused = taskbell.cli_env(&arguments, &[("TEST_AGENT_TOKEN", crate::TOKEN)]).await;
+    assert_eq!(refused.error_code(1), "keyring_locked");
+    assert_eq!(health(&taskbell, "keyring").await["state"], "bad");
+    session.kill_keyring().await;
+    session.restart_keyring().await;
+    taskbell.cli_env(&arguments, &[("TEST_AGENT_TOKEN", crate::TOKEN)]).await.exits(0);
+    assert_eq!(health(&taskbell, "keyring").await["state"], "ok");
 }

@@ -125,3 +125,19 @@ fn a_folder_on_a_read_only_disk_is_refused_by_its_path() {
         taskbell.cli(&["tasks"]).await.exits(0);
     });
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_file_that_others_could_read_is_replaced_with_a_new_token() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut taskbell = Taskbell::start().await;
+    let path = taskbell.data_dir().join("runtime.json");
+    let before = std::fs::read_to_string(&path).expect("a run file");
+    taskbell.kill9().await;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).expect("a mode");
+    taskbell.come_up().await;
+    let mode = std::fs::metadata(&path).expect("a run file").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600);
+    let token = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")["token"].clone();
+    let after = std::fs::read_to_string(&path).expect("a run file");
+    assert_ne!(token(&before), token(&after), "whoever read the old one has nothing");
+}

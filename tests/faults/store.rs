@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use taskbell_tests::{Taskbell, eventually, taskbell::TaskName, wait_until};
+use taskbell_tests::{GatewayA, Taskbell, eventually, taskbell::TaskName, wait_until};
 use tokio::time::sleep;
 
 use crate::{
-    PATIENCE,
-    support::{Scene, add_agent, command, database, integrity, small_disk},
+    PATIENCE, TOKEN,
+    support::{Scene, add_agent, command, database, health, integrity, small_disk},
 };
 
 #[test]
@@ -51,6 +51,7 @@ async fn fill(disk: &Path) {
     scene.gateway.finish(tasks[1].id(), "the report");
     sleep(Duration::from_secs(1)).await;
     assert!(!scene.taskbell.log().contains("panicked"), "{}", scene.taskbell.log());
+    assert_eq!(health(&scene.taskbell, "store").await["state"], "bad", "the user is told");
     drop(file);
     fs::remove_file(&ballast).expect("it is ours");
     scene.taskbell.wait(&tasks[1]).await.exits(0);
@@ -58,6 +59,7 @@ async fn fill(disk: &Path) {
     scene.gateway.finish(tasks[0].id(), "the other report");
     scene.taskbell.wait(&tasks[0]).await.exits(0);
     let later = scene.taskbell.send("a", "after the disk was freed").await;
+    assert_ne!(health(&scene.taskbell, "store").await["state"], "bad", "and told that it is over");
     scene.gateway.finish(later.id(), "done");
     scene.taskbell.wait(&later).await.exits(0);
     let Scene { mut taskbell, .. } = scene;
@@ -242,6 +244,21 @@ async fn a_log_cut_short_opens_with_what_is_whole_and_every_task_is_read_again()
         (scene.proxy.open_streams() == 2).then_some(())
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_knows_nobody_makes_no_copy_that_would_be_the_newest_for_a_day() {
+    let mut taskbell = Taskbell::setup().credential_file("of these tests").start().await;
+    let copies = |taskbell: &Taskbell| {
+        fs::read_dir(taskbell.data_dir().join("backups")).map_or(0, |entries| entries.flatten().count())
+    };
+    sleep(Duration::from_secs(1)).await;
+    assert_eq!(copies(&taskbell), 0);
+    let gateway = GatewayA::start(TOKEN).await;
+    taskbell.add_agent_with_token("a", &gateway.url(), TOKEN).await;
+    taskbell.stop().await;
+    taskbell.come_up().await;
+    eventually(PATIENCE, "a copy is made", || copies(&taskbell) == 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -81,6 +81,13 @@ pub async fn oddities(taskbell: &Taskbell, agent: &str) -> Vec<String> {
     oddities.iter().filter_map(|oddity| oddity["kind"].as_str().map(str::to_owned)).collect()
 }
 
+/// What `doctor` finds about one thing.
+pub async fn health(taskbell: &Taskbell, check: &str) -> Value {
+    let doctor = taskbell.cli(&["doctor"]).await.json();
+    let items = doctor["items"].as_array().cloned().unwrap_or_default();
+    items.into_iter().find(|item| item["check"] == check).unwrap_or_else(|| panic!("no {check} in {doctor}"))
+}
+
 /// The word for why a task is not heard of; none where all is well.
 pub fn trouble(shown: &taskbell_tests::taskbell::Shown) -> Option<&str> {
     shown.0["following"]["trouble"].as_str()

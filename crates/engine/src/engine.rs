@@ -489,8 +489,13 @@ impl Engine {
 
     fn store_health(&self, since: UtcTime) -> HealthItem {
         let counts = self.store().counts();
-        let (state, detail, fix) = match &self.0.opened.damage {
-            Some(damage) => (
+        let (state, detail, fix) = match (self.store().fault(), &self.0.opened.damage) {
+            (Some(fault), _) => (
+                HealthState::Bad,
+                format!("nothing was stored the last time it was tried: {fault}"),
+                Some("what was not stored is read again from the agents once it can be".to_owned()),
+            ),
+            (None, Some(damage)) => (
                 HealthState::Warn,
                 format!(
                     "the database was damaged at the start and set aside as {}",
@@ -498,12 +503,12 @@ impl Engine {
                 ),
                 Some("look through `taskbell tasks`, and watch what is missing again".to_owned()),
             ),
-            None if counts.failed_posts > 0 => (
+            (None, None) if counts.failed_posts > 0 => (
                 HealthState::Warn,
                 format!("{} changes could not be stored", counts.failed_posts),
                 Some("free disk space; the tasks are read again".to_owned()),
             ),
-            None => (HealthState::Ok, "the database is open and sound".to_owned(), None),
+            (None, None) => (HealthState::Ok, "the database is open and sound".to_owned(), None),
         };
         HealthItem { component: "store".to_owned(), state, since, detail, fix }
     }

@@ -49,6 +49,26 @@ pub enum KeychainError {
 }
 
 impl KeychainError {
+    /// The store as a whole is out of reach, whatever was asked of it.
+    pub(super) fn is_of_the_store(&self) -> bool {
+        match self {
+            Self::NoStore { .. }
+            | Self::Locked
+            | Self::TimedOut
+            | Self::WrongPassphrase
+            | Self::NoPassphrase
+            | Self::Stopped
+            | Self::File { .. } => true,
+            Self::NoEntry { .. }
+            | Self::NotKept
+            | Self::Incomplete { .. }
+            | Self::Unreadable { .. }
+            | Self::TooLong { .. }
+            | Self::Busy
+            | Self::Other { .. } => false,
+        }
+    }
+
     /// The stable word that scripts and the page match on.
     pub fn code(&self) -> &'static str {
         match self {

@@ -106,6 +106,8 @@ struct Shared {
     /// Since when the thread has been inside a call.
     running_since: Mutex<Option<Instant>>,
     health: Mutex<KeychainHealth>,
+    /// What the health is while nothing is wrong.
+    sound: KeychainHealth,
     deadline: Duration,
     namespace: String,
 }
@@ -118,6 +120,10 @@ impl Keychain {
         let shared = Arc::new(Shared {
             running_since: Mutex::new(None),
             health: Mutex::new(KeychainHealth::Unknown),
+            sound: match choice {
+                KeychainChoice::Memory => KeychainHealth::SessionOnly,
+                KeychainChoice::Os | KeychainChoice::File { .. } => KeychainHealth::Kept,
+            },
             deadline,
             namespace: namespace.to_owned(),
         });
@@ -181,7 +187,7 @@ impl Keychain {
         }
     }
 
-    /// What the last probe found.
+    /// What the last probe found, or a call since.
     pub fn health(&self) -> KeychainHealth {
         lock(&self.shared.health).clone()
     }
@@ -195,6 +201,28 @@ impl Keychain {
     }
 
     async fn call<T, F>(&self, work: F) -> Result<T, KeychainError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Backend) -> Result<T, KeychainError> + Send + 'static,
+    {
+        let result = self.attempt(work).await;
+        self.note(result.as_ref().err());
+        result
+    }
+
+    /// A store that is locked or goes away after the probe is found out by the next call, and so is its return.
+    fn note(&self, error: Option<&KeychainError>) {
+        let mut health = lock(&self.shared.health);
+        match error {
+            Some(error) if error.is_of_the_store() => *health = KeychainHealth::Failing(error.clone()),
+            None if matches!(&*health, KeychainHealth::Failing(error) if error.is_of_the_store()) => {
+                *health = self.shared.sound.clone();
+            }
+            Some(_) | None => {}
+        }
+    }
+
+    async fn attempt<T, F>(&self, work: F) -> Result<T, KeychainError>
     where
         T: Send + 'static,
         F: FnOnce(&mut dyn Backend) -> Result<T, KeychainError> + Send + 'static,
@@ -258,6 +286,20 @@ mod tests {
         });
         keychain.calls.try_send(call).unwrap();
         release
+    }
+
+    #[tokio::test]
+    async fn a_store_that_goes_away_later_is_told_and_so_is_its_return() {
+        let keychain = memory();
+        assert_eq!(keychain.probe("nonce").await, KeychainHealth::SessionOnly);
+        let release = get_stuck(&keychain);
+        assert_eq!(keychain.get("a").await.unwrap_err(), KeychainError::TimedOut);
+        assert_eq!(keychain.health(), KeychainHealth::Failing(KeychainError::TimedOut));
+        drop(release);
+        keychain.set("a", Secret::new("b")).await.unwrap();
+        assert_eq!(keychain.health(), KeychainHealth::SessionOnly);
+        assert!(keychain.get("none").await.is_err());
+        assert_eq!(keychain.health(), KeychainHealth::SessionOnly, "a missing item is not the store's fault");
     }
 
     #[tokio::test]

@@ -173,6 +173,11 @@ impl Store {
         self.messages.max_capacity() - self.messages.capacity()
     }
 
+    /// Why the last transaction was not stored; none once one is again.
+    pub fn fault(&self) -> Option<StoreError> {
+        self.stats.fault()
+    }
+
     pub fn counts(&self) -> WriterCounts {
         self.stats.read()
     }

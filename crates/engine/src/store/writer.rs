@@ -10,8 +10,8 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
@@ -144,6 +144,8 @@ pub struct Stats {
     pub(crate) commands: AtomicU64,
     pub(crate) largest_batch: AtomicU64,
     pub(crate) failed_posts: AtomicU64,
+    /// Why the last transaction was not stored; none once one is again.
+    fault: Mutex<Option<StoreError>>,
 }
 
 /// A reading of the writer's counts.
@@ -159,6 +161,14 @@ pub struct WriterCounts {
 }
 
 impl Stats {
+    pub(crate) fn fault(&self) -> Option<StoreError> {
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_fault(&self, fault: Option<StoreError>) {
+        *self.fault.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
     pub(crate) fn read(&self) -> WriterCounts {
         WriterCounts {
             commits: self.commits.load(Ordering::Relaxed),
@@ -350,6 +360,7 @@ impl Running {
             None => {
                 self.unfolded = true;
                 let stats = &self.writer.stats;
+                stats.set_fault(None);
                 stats.commits.fetch_add(1, Ordering::Relaxed);
                 stats.commands.fetch_add(ran.len() as u64, Ordering::Relaxed);
                 stats.largest_batch.fetch_max(ran.len() as u64, Ordering::Relaxed);
@@ -406,6 +417,7 @@ impl Running {
             if queued.expires > now {
                 self.pending.push_back(queued);
             } else {
+                self.writer.stats.set_fault(Some(StoreError::Busy));
                 queued.job.answer(Err(StoreError::Busy));
             }
         }
@@ -420,6 +432,7 @@ impl Running {
     /// After a failed flush nobody knows what the disk holds: the file is opened and checked anew, once.
     /// The second time nothing is acknowledged any more.
     fn handle_fault(&mut self, error: &StoreError) {
+        self.writer.stats.set_fault(Some(error.clone()));
         match error {
             StoreError::Damaged { .. } => self.writer.suspect.store(true, Ordering::SeqCst),
             StoreError::Io { code } => {
