@@ -320,9 +320,6 @@ impl FollowMachine {
 
     fn advance(&mut self, now: Instant) {
         match &mut self.phase {
-            Phase::Live { task_by: Some(by), .. } if self.reattach == Reattach::Suspect && now >= *by => {
-                self.stop_listening(now);
-            }
             Phase::Live { told_by: Some(told), .. } if now >= told.by => {
                 let jitter = told.jitter;
                 self.close_wanted = Some(CloseReason::Silent);
@@ -477,16 +474,11 @@ impl FollowMachine {
 
     /// The subscription is open.
     pub fn handle_attached(&mut self, now: Instant) {
-        let patience = match self.reattach {
-            // Every moment of listening may do harm, and the servers that do none answer at once.
-            Reattach::Suspect => self.times.first_frame / 2,
-            Reattach::Works | Reattach::Harmful | Reattach::Never => self.times.first_frame,
-        };
         self.phase = Phase::Live {
             since: now,
             last_byte: now,
             window: self.times.silence,
-            task_by: Some(now + patience),
+            task_by: Some(now + self.times.first_frame),
             told_by: None,
         };
     }
@@ -1111,10 +1103,11 @@ mod tests {
     }
 
     #[test]
-    fn a_suspect_agent_that_says_nothing_at_first_is_polled() {
+    fn a_suspect_agent_that_says_nothing_at_first_is_read_and_still_listened_to() {
         let mut world = suspect();
-        world.pass(S);
-        is_polled_from_now_on(world);
+        assert_eq!(world.next(), Some(Action::Read), "silence does no harm, and may only be a slow line");
+        world.read(TaskState::Working, false);
+        assert_eq!((world.act(), world.machine.reattach()), (None, Reattach::Suspect));
     }
 
     #[test]

@@ -126,7 +126,7 @@ pub struct Applied {
     /// After merging.
     pub state: TaskState,
     pub settled: bool,
-    /// Something is different now.
+    /// The agent did something: state, message of the state, artifacts.
     pub changed: bool,
     pub wants_read: bool,
     /// A read that was overtaken by a later one.
@@ -297,10 +297,23 @@ fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
     Applied {
         state: record.state(),
         settled: record.settled,
-        changed: outcome.changes.iter().any(|change| !matches!(change, TaskChange::Details)),
+        changed: outcome.changes.iter().any(is_news),
         wants_read: outcome.wants_read,
         stale: outcome.stale,
         regressed,
+    }
+}
+
+/// Whether a change is something the agent did. History is not: SDKs differ in when a status message becomes
+/// history, so a read of an unchanged task may well have another one than the stream told.
+fn is_news(change: &TaskChange) -> bool {
+    match change {
+        TaskChange::Status { .. }
+        | TaskChange::ArtifactReplaced { .. }
+        | TaskChange::ArtifactExtended { .. }
+        | TaskChange::ArtifactsReplaced
+        | TaskChange::Settled => true,
+        TaskChange::HistoryExtended { .. } | TaskChange::HistoryReplaced | TaskChange::Details => false,
     }
 }
 
