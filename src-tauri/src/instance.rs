@@ -74,6 +74,7 @@ fn raise_by_signal(_dir: &DataDir) -> Result<bool, ClientError> {
 #[cfg(test)]
 mod tests {
     use taskbell_engine::api::window::Windows;
+    use taskbell_engine::notifier::Notices;
     use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
     use super::*;
@@ -86,6 +87,7 @@ mod tests {
             credential_store: CredentialStore::Memory,
             demo: false,
             windows: Windows::new(),
+            notices: Notices::Recorded,
         }
     }
 

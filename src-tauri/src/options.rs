@@ -8,6 +8,7 @@ use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::{DataDir, DataDirError};
 use taskbell_engine::keychain::{KeychainError, passphrase_from_environment};
 use taskbell_engine::listen::DEFAULT_ADDRESS;
+use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken};
 
 /// The window of Taskbell: what waits for you, and what runs.
@@ -58,6 +59,7 @@ impl Options {
             },
             demo: self.demo,
             windows,
+            notices: Notices::Shown,
         })
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
+use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 pub async fn engine(folder: &Path) -> RunningEngine {
@@ -15,6 +16,7 @@ pub async fn engine(folder: &Path) -> RunningEngine {
         credential_store: CredentialStore::Memory,
         demo: true,
         windows: Windows::new(),
+        notices: Notices::Recorded,
     };
     RunningEngine::start(options).await.unwrap()
 }

@@ -14,6 +14,7 @@ use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::engine::Engine;
+use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 use super::{answer_all, say};
@@ -63,6 +64,7 @@ pub async fn run(folder: &Path) -> Result<(), Failure> {
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),
+        notices: Notices::Recorded,
     };
     let running = RunningEngine::start(options).await?;
     say(&json!({ "ready": true }));

@@ -169,8 +169,17 @@ fn waiting_key(subject: Subject<'_>, change: StatusChange<'_>, asked: &str) -> S
     match change.message.map(|message| message.message_id.as_str()).filter(|id| !id.is_empty()) {
         Some(id) => format!("{state} {replied} {} {asked}", plain(id)),
         // Without an id nothing tells two questions apart but the time.
-        None => format!("{state} {replied} at {}", change.at_ms),
+        None if asked.is_empty() => format!("{UNWORDED} {state} {replied} {}", change.at_ms),
+        None => format!("{state} {replied} at {} {asked}", change.at_ms),
     }
+}
+
+const UNWORDED: &str = "unworded";
+
+/// Whether the notice of this key knew no question: lists leave the message out. What a read then brings is
+/// that question in full and not a second one.
+pub fn is_unworded(key: &str) -> bool {
+    key.starts_with(UNWORDED)
 }
 
 fn ended(kind: NoticeKind, subject: Subject<'_>, state: TaskState, did: &str, why: &str) -> NewNotice {

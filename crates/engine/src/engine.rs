@@ -15,12 +15,13 @@ use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
-    AgentView, ChangeView, HealthItem, HealthState, HealthView, Page, ReconcileItem, ReconcileRequest,
-    RenderedView, SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
+    AgentView, ChangeView, HealthItem, HealthState, HealthView, NoticeView, Page, ReconcileItem,
+    ReconcileRequest, RenderedView, SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
 use crate::error::EngineError;
 use crate::follower::Follower;
 use crate::keychain::{Keychain, KeychainHealth};
+use crate::notifier::{Notices, Notifier};
 use crate::parts::Parts;
 use crate::present;
 use crate::reconciler::Reconciler;
@@ -48,6 +49,7 @@ struct Inner {
     parts: Parts,
     tasks: Tasks,
     reconciler: Reconciler,
+    notifier: Notifier,
     keychain: Keychain,
     opened: OpenReport,
     started_ms: i64,
@@ -63,6 +65,16 @@ impl Engine {
         opened: OpenReport,
         keychain: Keychain,
     ) -> Result<Self, EngineError> {
+        Self::with_desktop(store, opened, keychain, Notices::Recorded).await
+    }
+
+    /// As [`Self::with_store`], and says where notices are shown.
+    pub async fn with_desktop(
+        store: Store,
+        opened: OpenReport,
+        keychain: Keychain,
+        notices: Notices,
+    ) -> Result<Self, EngineError> {
         let clock = crate::store::wall_clock();
         let http = Http::new(HttpSettings::default())
             .map_err(|error| EngineError::new("client_setup_failed", error.to_string()))?;
@@ -76,7 +88,9 @@ impl Engine {
         }
         let times = store.read(settings::follow_times).await?;
         let parts = Parts::new(store, agents, clock, times);
+        let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let engine = Self(Arc::new(Inner {
+            notifier,
             tasks: Tasks::new(parts.clone()),
             reconciler: Reconciler::new(parts.clone()),
             keychain,
@@ -92,6 +106,7 @@ impl Engine {
         let workers = [
             tokio::spawn(follower.run()),
             tokio::spawn(reconciler.run(stop)),
+            tokio::spawn(notices.run()),
             tokio::spawn(wake::run(parts.clone())),
             tokio::spawn(upkeep(parts)),
             tokio::spawn(probe_keychain(engine.0.keychain.clone())),
@@ -443,6 +458,43 @@ impl Engine {
         Ok(found.into_iter().map(present::reconciled).collect())
     }
 
+    // Notices.
+
+    pub fn notifier(&self) -> &Notifier {
+        &self.0.notifier
+    }
+
+    /// The newest first.
+    pub async fn notices(&self, before: Option<i64>, limit: u32) -> Result<Page<NoticeView>, EngineError> {
+        let limit = limit.clamp(1, PAGE_MAX);
+        let found = self
+            .store()
+            .read(move |connection| crate::store::notices::list(connection, before, limit))
+            .await?;
+        let next = match found.last() {
+            Some(last) if found.len() == limit as usize => Some(last.id.to_string()),
+            Some(_) | None => None,
+        };
+        Ok(Page { items: found.iter().map(present::notice).collect(), next })
+    }
+
+    /// Shows one and says what came of it.
+    pub async fn test_notice(&self) -> Result<NoticeView, EngineError> {
+        Ok(present::notice(&self.0.notifier.show_test().await?))
+    }
+
+    /// Says again that a task waits, after so long.
+    pub async fn snooze(&self, task: &TaskRef, pause: Duration) -> Result<TaskSummary, EngineError> {
+        let row = self.row(task).await?;
+        if !self.0.notifier.snooze(&row.task_ref(), pause).await? {
+            return Err(EngineError::new(
+                "not_waiting",
+                format!("task {} does not wait for you", row.task_ref()),
+            ));
+        }
+        self.summary_of(row.key).await
+    }
+
     // Settings and health.
 
     pub async fn settings(&self) -> Result<Vec<SettingView>, EngineError> {
@@ -612,7 +664,8 @@ async fn run_upkeep(parts: &Parts) -> Result<(), crate::store::StoreError> {
             .store()
             .write(move |context| {
                 Ok(rows::prune(context, before_ms, PRUNE_AT_ONCE)?
-                    + changes::prune(context, before_ms, PRUNE_AT_ONCE)?)
+                    + changes::prune(context, before_ms, PRUNE_AT_ONCE)?
+                    + crate::store::notices::prune(context, before_ms, PRUNE_AT_ONCE)?)
             })
             .await?;
         if gone == 0 {

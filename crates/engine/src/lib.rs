@@ -12,6 +12,7 @@
 //! | what a user does with tasks | [`tasks`] |
 //! | keeping tasks attached | [`follower`] |
 //! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
+//! | telling the user on the desktop | [`notifier`] |
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
 //! | secrets at rest | [`keychain`] |
@@ -35,6 +36,7 @@ pub mod follower;
 pub mod keychain;
 pub mod link;
 pub mod listen;
+pub mod notifier;
 pub mod parts;
 pub mod present;
 pub mod reads;

@@ -10,13 +10,14 @@ use taskbell_core::text::one_line;
 use crate::agents::Agent;
 use crate::api::views::{
     AgentView, ArtifactView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView, FollowingMode,
-    FollowingView, LinkView, OddityView, ReconcileItem, ReconcileVerdict, ShownState, TaskDetail,
+    FollowingView, LinkView, NoticeView, OddityView, ReconcileItem, ReconcileVerdict, ShownState, TaskDetail,
     TaskSummary, UtcTime,
 };
 use crate::link::LinkState;
 use crate::reconciler::{self, Reconciled};
 use crate::store::agents::OddityRow;
 use crate::store::changes::ChangeRow;
+use crate::store::notices::NoticeRow;
 use crate::store::tasks::{Channel, FollowMode, TaskRow};
 
 const QUESTION: usize = 200;
@@ -103,6 +104,21 @@ pub fn detail(
         callbacks: Vec::new(),
         registrations: Vec::new(),
         metadata: task.metadata.clone(),
+    }
+}
+
+pub fn notice(row: &NoticeRow) -> NoticeView {
+    NoticeView {
+        id: row.id.unsigned_abs(),
+        task: row.task.clone(),
+        kind: row.kind.word().to_owned(),
+        title: row.title.clone(),
+        body: row.body.clone(),
+        at: UtcTime::from_ms(row.created_at_ms),
+        shown_at: row.shown_at_ms.map(UtcTime::from_ms),
+        outcome: row.outcome.map(|outcome| outcome.word().to_owned()),
+        detail: row.detail.clone(),
+        snoozed_until: row.snoozed_until_ms.map(UtcTime::from_ms),
     }
 }
 

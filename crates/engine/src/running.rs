@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use taskbell_core::credential::Secret;
 use taskbell_demo_agent::DemoAgent;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio::task::JoinHandle;
 
 use crate::api::access::Access;
-use crate::api::window::Windows;
+use crate::api::window::{WindowCall, Windows};
 use crate::api::{self, ApiState};
 use crate::api_door::ApiDoor;
 use crate::data_dir::{DataDir, DataDirError};
@@ -23,6 +23,7 @@ use crate::entrance::Entrance;
 use crate::error::EngineError;
 use crate::keychain::{DEADLINE, Keychain, KeychainChoice, KeychainError};
 use crate::listen::{Bound, ListenError};
+use crate::notifier::{NoticeEvent, Notices};
 use crate::store::{OpenError, Store, StoreError, wall_clock};
 
 /// How long the parts of a stop may take; together they stay under 3 s.
@@ -58,6 +59,8 @@ pub struct EngineOptions {
     /// Where windows listen. A program that shows one listens before the engine starts, so that whoever
     /// finds the engine finds its window too.
     pub windows: Windows,
+    /// Whether and where notices are shown.
+    pub notices: Notices,
 }
 
 /// Where a running engine is found.
@@ -141,11 +144,12 @@ impl RunningEngine {
         if is_file {
             keychain.open().await?;
         }
-        let engine = Engine::with_store(store, opened, keychain).await?;
+        let engine = Engine::with_desktop(store, opened, keychain, options.notices).await?;
 
         let token = Secret::new(api::proof::random_text().map_err(|_| StartError::Random)?);
         let access = Arc::new(Access::new(token.clone()));
         let (stop, stopping) = watch::channel(false);
+        tokio::spawn(open_what_is_clicked(engine.notifier().events(), options.windows.clone()));
         let state = ApiState { engine, access, windows: options.windows, stop: stopping.clone() };
         let folder_path = folder.path().to_owned();
         let entrance = Arc::new(Entrance::new(state.clone(), folder, token));
@@ -206,6 +210,21 @@ impl RunningEngine {
         }
         if let Err(error) = self.entrance.retract() {
             tracing::warn!(%error, "runtime.json was not removed");
+        }
+    }
+}
+
+/// A click on a notice brings the window to the front, on the notice's task. Ends with the engine.
+async fn open_what_is_clicked(mut events: broadcast::Receiver<NoticeEvent>, windows: Windows) {
+    loop {
+        let call = match events.recv().await {
+            Ok(NoticeEvent::Clicked(Some(task))) => WindowCall::Open { task },
+            Ok(NoticeEvent::Clicked(None)) => WindowCall::Raise,
+            Ok(NoticeEvent::Snoozed(_)) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
+            Err(broadcast::error::RecvError::Closed) => return,
+        };
+        if !windows.call(call) {
+            tracing::debug!("a notice was clicked and there is no window to open");
         }
     }
 }

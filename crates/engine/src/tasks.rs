@@ -296,10 +296,19 @@ impl Tasks {
         if row.state.is_terminal() && row.settled {
             return Ok(());
         }
+        let key = row.key;
+        // Before the agent hears of it: its stream may tell the end sooner than its answer.
+        let asked_ms = self.parts.now_ms();
+        self.parts
+            .store()
+            .write(move |context| tasks::set_cancel_asked(context, key, Some(asked_ms)))
+            .await?;
         let started = self.parts.next_order();
         let answer = agent.client().cancel(&row.task_id).await;
         note_link(&agent, answer.as_ref().err());
-        let key = row.key;
+        if answer.as_ref().is_err_and(|error| error.outcome != Outcome::Unknown) {
+            self.parts.store().write(move |context| tasks::set_cancel_asked(context, key, None)).await?;
+        }
         match answer {
             Ok(task) => {
                 self.parts

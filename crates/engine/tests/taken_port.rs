@@ -7,6 +7,7 @@ use taskbell_engine::api::views::{HealthState, HealthView};
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::api_client::ApiClient;
 use taskbell_engine::data_dir::DataDir;
+use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 /// The port is tried each 10 s.
@@ -24,6 +25,7 @@ async fn a_taken_port_stops_a_headless_engine_and_not_a_desktop() {
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),
+        notices: Notices::Recorded,
     };
     let refused = RunningEngine::start(options(GatewayTaken::Refuse)).await.map(|_| ()).unwrap_err();
     assert_eq!(refused.code(), "port_taken");

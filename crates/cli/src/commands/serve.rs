@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use taskbell_core::credential::Secret;
 use taskbell_engine::api::window::Windows;
+use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 use crate::failure::Failure;
@@ -67,6 +68,8 @@ impl Serve {
             },
             demo: self.demo,
             windows: Windows::new(),
+            // A click would have no window to open.
+            notices: Notices::Recorded,
         };
         // Not before: whoever is asked for a passphrase can leave with Ctrl-C.
         let mut signals = Signals::listen()?;

@@ -86,6 +86,13 @@ fn the_same_question_from_another_channel_is_the_same_transition() {
 }
 
 #[test]
+fn a_question_without_words_may_get_them_later() {
+    let key = |message: Option<&Message>| UNTOUCHED.told(Working, InputRequired, message).unwrap().key;
+    assert!(is_unworded(&key(None)));
+    assert!(!is_unworded(&key(Some(&says("m", "a?")))) && !is_unworded(&key(Some(&says("", "a?")))));
+}
+
+#[test]
 fn ends_are_told_once_a_state_and_say_why_they_failed() {
     let why = says("m", "out of memory");
     let told =

@@ -44,9 +44,12 @@ fn status_of(code: &str) -> StatusCode {
         "unknown_agent" | "unknown_task" | "unknown_setting" | "not_found" | "task_not_found" => {
             StatusCode::NOT_FOUND
         }
-        "exists" | "ambiguous_task" | "task_ended" | "task_terminal" | "task_not_cancelable" => {
-            StatusCode::CONFLICT
-        }
+        "exists"
+        | "ambiguous_task"
+        | "task_ended"
+        | "not_waiting"
+        | "task_terminal"
+        | "task_not_cancelable" => StatusCode::CONFLICT,
         "agent_timed_out" => StatusCode::GATEWAY_TIMEOUT,
         "store_busy"
         | "disk_full"

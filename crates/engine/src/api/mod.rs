@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `notices`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -26,6 +26,7 @@ pub mod error;
 mod extract;
 pub mod feed;
 pub mod guard;
+mod notices;
 mod page;
 pub mod proof;
 mod rate;
@@ -121,6 +122,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(session::routes())
         .merge(agents::routes())
         .merge(tasks::routes())
+        .merge(notices::routes())
         .merge(settings::routes())
         .merge(feed::routes())
         .merge(window::routes());

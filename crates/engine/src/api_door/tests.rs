@@ -6,6 +6,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::api::views::SettingView;
 use crate::data_dir::DataDir;
+use crate::notifier::Notices;
 use crate::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -18,6 +19,7 @@ fn options(folder: &TempDir) -> EngineOptions {
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),
+        notices: Notices::Recorded,
     }
 }
 

@@ -8,7 +8,7 @@
 //! | commands, group commit, deadlines | [`writer`] |
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
-//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`] |
+//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`] |
 //! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
@@ -20,6 +20,7 @@ pub mod error;
 pub mod inspect;
 pub mod keys;
 pub mod migrations;
+pub mod notices;
 pub mod open;
 pub mod reader;
 pub mod sends;

@@ -16,6 +16,7 @@ use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
 
 use super::error::StoreError;
 use super::keys::{AgentKey, TaskKey};
+use super::notices;
 use super::state::Remembered;
 use super::task_content::{self, excerpt, object_json};
 use super::tasks::{Channel, TaskSource, announce};
@@ -230,6 +231,7 @@ fn insert(
     let body = json!({ "created": true, "state": state.word(), "title": adoption.title,
         "text": status_text(task) });
     announce(context, key, adoption.channel.word(), "task", &body)?;
+    notices::handle_adoption(context, key, state, task.status.message.as_ref(), adoption)?;
     Ok(key)
 }
 
@@ -347,6 +349,7 @@ fn store_outcome(
                     body["rawState"] = json!(excerpt(&task.status.raw_state));
                 }
                 announce(context, key, channel.word(), "status", &body)?;
+                notices::handle_status(context, key, (*from, *to), task.status.message.as_ref(), channel)?;
             }
             TaskChange::ArtifactReplaced { index } => {
                 let Some(artifact) = task.artifacts.get(*index) else { continue };

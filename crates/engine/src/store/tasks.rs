@@ -342,6 +342,7 @@ pub fn end_following(
         if let Some(verdict) = verdict {
             let body = serde_json::json!({ "state": verdict.word() });
             announce(context, key, "poll", "status", &body)?;
+            super::notices::handle_verdict(context, key, verdict)?;
         }
         announce(context, key, "poll", "following", &serde_json::json!({ "mode": "ended" }))?;
     }
@@ -359,6 +360,9 @@ pub fn set_trouble(
     let changed = context.tx.prepare_cached(sql)?.execute((key, trouble, context.now_ms))?;
     if changed > 0 {
         announce(context, key, "poll", "following", &serde_json::json!({ "trouble": trouble }))?;
+        if matches!(trouble, Some("unauthorized" | "forbidden")) {
+            super::notices::handle_refusal(context, key)?;
+        }
     }
     Ok(())
 }
@@ -397,6 +401,17 @@ pub fn set_replied(
     context.tx.prepare_cached(sql)?.execute((key, at_ms, context.now_ms))?;
     let body = serde_json::json!({ "role": "user", "text": super::task_content::excerpt(text) });
     announce(context, key, "manual", "message", &body)
+}
+
+/// The user asks us to cancel the task, or that came to nothing.
+pub fn set_cancel_asked(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    at_ms: Option<i64>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE tasks SET cancel_asked_at_ms = ?2 WHERE id = ?1";
+    context.tx.prepare_cached(sql)?.execute((key, at_ms))?;
+    Ok(())
 }
 
 pub fn set_pinned(

@@ -76,6 +76,10 @@ POST /api/v1/agents/{agent}/watch
 GET /api/v1/changes
 GET /api/v1/health
 GET /api/v1/hello
+GET /api/v1/notices
+POST /api/v1/notices/test
+PUT /api/v1/focus
+POST /api/v1/tasks/{agent}/{taskId}/snooze
 GET /api/v1/openapi.json
 POST /api/v1/page-login
 POST /api/v1/reconcile

@@ -8,6 +8,7 @@
 mod agent;
 mod change;
 mod health;
+mod notice;
 mod page;
 mod rich;
 mod send;
@@ -22,6 +23,7 @@ pub use agent::{
 };
 pub use change::ChangeView;
 pub use health::{HealthItem, HealthState, HealthView};
+pub use notice::{FocusRequest, NoticeView, SnoozeRequest};
 pub use page::{ErrorBody, ErrorView, Page};
 pub use rich::{
     AlignmentView, BlockView, CautionView, InertReasonView, InlineView, RenderedArtifact, RenderedMessage,

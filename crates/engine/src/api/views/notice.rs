@@ -1,0 +1,44 @@
+//! Notices, and what the window tells of itself so that none is too many.
+
+use serde::{Deserialize, Serialize};
+use taskbell_core::ids::TaskRef;
+use utoipa::ToSchema;
+
+use super::UtcTime;
+
+/// What was told, or is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeView {
+    pub id: u64,
+    /// `AGENT/TASKID`; null: of no task.
+    #[schema(value_type = Option<String>)]
+    pub task: Option<TaskRef>,
+    /// `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`.
+    pub kind: String,
+    pub title: String,
+    /// One line; may be an agent's words.
+    pub body: String,
+    pub at: UtcTime,
+    pub shown_at: Option<UtcTime>,
+    /// `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending.
+    pub outcome: Option<String>,
+    /// Why.
+    pub detail: Option<String>,
+    pub snoozed_until: Option<UtcTime>,
+}
+
+/// Which task the window shows while it has the focus. Renewed while that lasts: it holds for 10 s.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FocusRequest {
+    #[schema(value_type = Option<String>)]
+    pub task: Option<TaskRef>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SnoozeRequest {
+    /// 1 to 10080, which is a week.
+    pub minutes: u32,
+}
