@@ -34,8 +34,9 @@ use crate::store::{StoreError, TaskKey, agents as agent_rows};
 const FRAMES_AT_ONCE: usize = 64;
 /// Every so often the rows are looked at even if no bell rang.
 const LOOK: Duration = Duration::from_secs(30);
-/// Tasks of one agent that come back together are spread over as many milliseconds, within a second.
-const SPREAD_MAX: Duration = Duration::from_millis(1_000);
+/// Tasks of one agent that come back together are spread over as many milliseconds, and no more than this.
+/// How many are read and opened at once is bounded besides.
+const SPREAD_MAX: Duration = Duration::from_millis(500);
 
 /// Starts and stops the workers as the rows say.
 pub struct Follower {
@@ -457,7 +458,8 @@ impl Worker {
     async fn handle_link(&mut self) {
         match self.agent.link.state() {
             LinkState::Up => {
-                let after = SPREAD_MAX.mul_f64(jitter() * jitter());
+                let tasks = u64::try_from(self.agent.link.listeners()).unwrap_or(u64::MAX);
+                let after = SPREAD_MAX.min(Duration::from_millis(tasks)).mul_f64(jitter() * jitter());
                 self.machine.handle_link_up(after, Instant::now());
             }
             // Somebody else found out: no need to try as well. A stream that lives is left alone.

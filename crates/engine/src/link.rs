@@ -11,18 +11,16 @@ use tokio::task::JoinHandle;
 
 use crate::agent_client::{AgentClient, CallFault, Unreachable};
 
-/// The first waits between probes; the last stands.
-const PAUSES: [Duration; 6] = [
+/// The first waits between probes; the last stands. One probe for all tasks of an agent is cheap.
+const PAUSES: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(200),
     Duration::from_millis(300),
     Duration::from_millis(500),
-    Duration::from_millis(800),
-    Duration::from_secs(1),
 ];
 /// After a minute of outage nobody notices a few seconds.
 const PATIENT: Duration = Duration::from_secs(3);
-const PATIENT_AFTER: usize = 60;
+const PATIENT_AFTER: usize = 120;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkState {
@@ -56,6 +54,11 @@ impl Link {
     /// Tells of every change. A receiver sees the latest state only.
     pub fn changes(&self) -> watch::Receiver<LinkState> {
         self.0.state.subscribe()
+    }
+
+    /// How many are told of changes: the tasks of the agent that are followed.
+    pub fn listeners(&self) -> usize {
+        self.0.state.receiver_count()
     }
 
     /// A call got an answer, whatever it was.

@@ -58,10 +58,11 @@ pub async fn read_task(
     task_id: &TaskId,
     channel: Channel,
 ) -> Result<Applied, ReadError> {
-    let _place = agent.reads.acquire().await;
-    let started = parts.next_order();
-    let client = agent.client();
-    let answer = client.get_task(task_id).await;
+    let (started, answer) = {
+        // Given back before the answer is stored: the agent is done, the disk is not its business.
+        let _place = agent.reads.acquire().await;
+        (parts.next_order(), agent.client().get_task(task_id).await)
+    };
     note_link(agent, answer.as_ref().err());
     if let Err(CallError { fault: CallFault::WrongTask { .. }, .. }) = &answer {
         note_foreign_answer(parts, agent).await;

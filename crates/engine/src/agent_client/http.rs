@@ -33,6 +33,9 @@ const STREAM_WINDOW: u32 = 128 * 1024;
 /// that is being closed has an unknown outcome, so ours are given up before.
 const IDLE_CONNECTION: Duration = Duration::from_secs(4);
 
+/// Idle connections kept to one agent.
+const IDLE_CONNECTIONS: usize = 32;
+
 /// Never reached through a proxy.
 const THIS_MACHINE: &str = "localhost,127.0.0.0/8,::1";
 
@@ -219,7 +222,8 @@ fn client(
         .no_proxy()
         .connect_timeout(settings.limits.connect)
         .pool_idle_timeout(IDLE_CONNECTION)
-        .pool_max_idle_per_host(8)
+        // As many as are read at once, or a sweep would connect anew for most of its reads.
+        .pool_max_idle_per_host(IDLE_CONNECTIONS)
         .dns_resolver(names.clone())
         // A peer that is gone without a word is noticed within a minute.
         .tcp_keepalive(Duration::from_secs(30))
