@@ -33,7 +33,10 @@ impl fmt::Display for Figure {
         let (Some(least), Some(most)) = (self.values.first(), self.values.last()) else {
             return f.write_str("not measured");
         };
-        write!(f, "{} {}", short(self.median()), self.unit)?;
+        write!(f, "{}", short(self.median()))?;
+        if !self.unit.is_empty() {
+            write!(f, " {}", self.unit)?;
+        }
         if self.values.len() > 1 {
             write!(f, " ({}–{})", short(*least), short(*most))?;
         }
@@ -93,7 +96,10 @@ impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (peer, ratio) = match &self.peer {
             Some((name, figure)) => {
-                (format!("{name}: {figure}"), format!("{:.2}", self.ours.median() / figure.median()))
+                let ratio = self.ours.median() / figure.median();
+                // A peer too cheap to be seen gives no ratio.
+                let ratio = if ratio.is_finite() { format!("{ratio:.2}") } else { "–".to_owned() };
+                (format!("{name}: {figure}"), ratio)
             }
             None => ("–".to_owned(), "–".to_owned()),
         };

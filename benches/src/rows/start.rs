@@ -105,12 +105,12 @@ impl Pages {
         // `key` of a row is its number, and its time follows from it.
         let cursor = |key: usize| Some(format!("{}.{key}", updated_ms(now_ms, tasks, key)));
         let questions = [
-            ("first page", Question::List { filter: Filter::All, cursor: None, times }),
-            ("middle page", Question::List { filter: Filter::All, cursor: cursor(tasks / 2), times }),
-            ("last page", Question::List { filter: Filter::All, cursor: cursor(101), times }),
-            ("first page of the open ones", Question::List { filter: Filter::Open, cursor: None, times }),
+            ("first page of 100", Question::List { filter: Filter::All, cursor: None, times }),
+            ("middle page of 100", Question::List { filter: Filter::All, cursor: cursor(tasks / 2), times }),
+            ("last page of 100", Question::List { filter: Filter::All, cursor: cursor(101), times }),
+            ("first page of 100 open ones", Question::List { filter: Filter::Open, cursor: None, times }),
             (
-                "first page of what needs you",
+                "first page of 100 that need you",
                 Question::List { filter: Filter::NeedsYou, cursor: None, times },
             ),
             ("one task with its content", Question::Show { task: task_id(tasks / 2), times }),
@@ -135,7 +135,7 @@ impl Pages {
             ms.sort_by(f64::total_cmp);
             let p99 = percentile(&ms, 0.99);
             let figure = Figure::new(ms, "ms");
-            table.add(format!("{what}, 100 rows a page: p50; p99 is {p99:.2} ms"), figure, "≤ 20 ms");
+            table.add(format!("{what}: p50; p99 is {p99:.2} ms"), figure, "≤ 20 ms");
         }
     }
 }
