@@ -187,3 +187,35 @@ async fn a_closed_port_refuses_and_comes_back_with_the_same_number() {
     scene.proxy.up().await;
     assert_eq!(scene.direct.get(&scene.task).await.state, "submitted");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_is_made_up_carries_the_id_that_was_asked_and_comes_as_late_as_it_should() {
+    let scene = scene().await;
+    let body = json!({"jsonrpc": "2.0", "id": "$id", "result": {"status": {"state": "made-up"}}});
+    let made_up = Fault::answer(200, "application/json", &body.to_string());
+    scene.proxy.set_times(When::Gets, Fault::Late(Duration::from_millis(300), Box::new(made_up)), 1);
+    let start = Instant::now();
+    let answer = scene.direct.call("tasks/get", json!({"id": scene.task})).await;
+    assert_eq!((&answer["id"], &answer["result"]["status"]["state"]), (&json!(1), &json!("made-up")));
+    assert!(start.elapsed() >= Duration::from_millis(300), "{:?}", start.elapsed());
+    assert_eq!(scene.direct.get(&scene.task).await.state, "submitted", "once means once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_ends_when_the_client_leaves_and_tells_how_much_was_taken() {
+    let scene = scene().await;
+    let piece = "x".repeat(1 << 16);
+    let flood = Fault::Flood { content_type: "text/event-stream".to_owned(), piece, times: 1 << 14 };
+    scene.proxy.set_times(When::Subscribes, flood, 1);
+    let mut socket = scene.subscribe().await;
+    let mut taken = vec![0; 1 << 20];
+    socket.read_exact(&mut taken).await.expect("a flood");
+    drop(socket);
+    let settled = taskbell_tests::wait_until(Duration::from_secs(5), "the flood ends", async || {
+        let before = scene.proxy.flooded();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        (scene.proxy.flooded() == before).then_some(before)
+    })
+    .await;
+    assert!((1 << 19..1 << 26).contains(&settled), "{settled} octets");
+}
