@@ -195,7 +195,8 @@ impl Reconciler {
         }
         match read {
             Ok(applied) => {
-                item.after = if applied.stale { before } else { applied.state.word() };
+                // Where a later read was quicker, what that one found.
+                item.after = applied.state.word();
                 if item.after != before {
                     item.verdict = ReconcileVerdict::Changed;
                     item.found_by = Some(channel);
