@@ -103,6 +103,8 @@ async fn a_token_goes_to_the_registered_origin_only() {
     let taskbell = Taskbell::start().await;
     taskbell.add_agent_with_token("a", &proxy.url(), TOKEN).await;
     taskbell.send("a", "one").await;
-    let through_the_proxy = proxy.seen().iter().filter(|seen| seen.method.is_some()).count();
-    assert_eq!(gateway.calls().len(), through_the_proxy, "no call went round the registered origin");
+    // The task is being followed meanwhile: what arrived by now has passed the proxy before.
+    let arrived = gateway.calls().len();
+    let passed = proxy.seen().iter().filter(|seen| seen.method.is_some()).count();
+    assert!((1..=passed).contains(&arrived), "{arrived} calls arrived, {passed} came by the registered origin");
 }
