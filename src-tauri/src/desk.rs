@@ -168,6 +168,12 @@ impl Desk {
         if let Some(relay) = lock(&self.page).relay.take() {
             relay.abort();
         }
+        // One that is just starting has to be stopped as well.
+        if let Err(refused) = tokio::time::timeout(STOPS_WITHIN, self.door()).await.unwrap_or_else(|_| {
+            Err(Refused::new("no_engine", "the engine did not start in time to be stopped"))
+        }) {
+            tracing::debug!(code = refused.code, "there is no engine to stop: {}", refused.message);
+        }
         let running = lock(&self.running).take();
         if let Some(engine) = running
             && tokio::time::timeout(STOPS_WITHIN, engine.stop()).await.is_err()
@@ -228,6 +234,19 @@ mod tests {
         desk.has_no_engine(Refused::new("newer_database", "a newer Taskbell wrote it"));
         assert_eq!(desk.door().await.err().unwrap().code, "newer_database");
         assert_eq!(format!("{:?}", desk.exit_code()), format!("{:?}", ExitCode::from(1)));
+    }
+
+    #[tokio::test]
+    async fn an_engine_that_is_just_starting_is_stopped_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Desk::new();
+        let dir = taskbell_engine::data_dir::DataDir::at(folder.path());
+        let starts = async {
+            let engine = crate::testing::engine(folder.path()).await;
+            desk.runs(engine);
+        };
+        tokio::join!(desk.put_away(), starts);
+        assert!(!dir.is_held().unwrap(), "nothing is left running");
     }
 
     #[test]

@@ -56,13 +56,13 @@ pub async fn look(dir: &DataDir) -> Result<Found, ClientError> {
     }
 }
 
-/// For want of a port: the window's program takes SIGUSR1 for the same wish.
+/// For want of a port: the window's program takes SIGUSR2 for the same wish (SIGUSR1 is WebKit's).
 #[cfg(unix)]
 fn raise_by_signal(dir: &DataDir) -> Result<bool, ClientError> {
     // The folder is held, so the process that wrote this is alive.
     let Some(runtime) = dir.runtime()? else { return Ok(false) };
     let pid = i32::try_from(runtime.pid).ok().and_then(rustix::process::Pid::from_raw);
-    let sent = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::USR1));
+    let sent = pid.map(|pid| rustix::process::kill_process(pid, rustix::process::Signal::USR2));
     Ok(matches!(sent, Some(Ok(()))))
 }
 

@@ -27,6 +27,7 @@ mod tray;
 mod window;
 
 use std::error::Error;
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -77,6 +78,7 @@ fn start_log() {
     let started = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         // It would tell of a closed stderr by printing to it, and that panics.
         .log_internal_errors(false)
@@ -202,7 +204,7 @@ fn answer_call(app: &AppHandle<Wry>, call: WindowCall) {
     window::raise(app);
 }
 
-/// SIGINT and SIGTERM quit; SIGUSR1 raises the window where there is no port to ask at.
+/// SIGINT and SIGTERM quit; SIGUSR2 raises the window where there is no port to ask at.
 #[cfg(unix)]
 async fn leave_on_signal(app: AppHandle<Wry>) {
     use tokio::signal::unix::{SignalKind, signal};
@@ -210,7 +212,7 @@ async fn leave_on_signal(app: AppHandle<Wry>) {
         Ok((
             signal(SignalKind::interrupt())?,
             signal(SignalKind::terminate())?,
-            signal(SignalKind::user_defined1())?,
+            signal(SignalKind::user_defined2())?,
         ))
     };
     let (mut interrupt, mut terminate, mut raise) = match listen() {

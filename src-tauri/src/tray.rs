@@ -224,7 +224,13 @@ fn desktop_shows_icons() -> bool {
     const WATCHER: &str = "org.kde.StatusNotifierWatcher";
     let ask = || -> zbus::Result<bool> {
         let bus = zbus::blocking::Connection::session()?;
-        let watcher = zbus::blocking::Proxy::new(&bus, WATCHER, "/StatusNotifierWatcher", WATCHER)?;
+        let watcher: zbus::blocking::Proxy<'_> = zbus::blocking::proxy::Builder::new(&bus)
+            .destination(WATCHER)?
+            .path("/StatusNotifierWatcher")?
+            .interface(WATCHER)?
+            // Asked once.
+            .cache_properties(zbus::proxy::CacheProperties::No)
+            .build()?;
         watcher.get_property("IsStatusNotifierHostRegistered")
     };
     ask().unwrap_or_else(|error| {
