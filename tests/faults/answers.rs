@@ -280,14 +280,12 @@ async fn of_two_overlapping_reads_the_one_asked_later_stands() {
     let task = scene.taskbell.send("a", "a turn").await;
     // What the first read finds is from before the question, and comes after it.
     let stale = Fault::Late(Duration::from_secs(3), Box::new(result(told(task.id(), "submitted"))));
+    let gets = scene.proxy.count(When::Gets);
     scene.proxy.set_times(When::Gets, stale, 1);
     let folder = scene.taskbell.data_dir();
     let name = task.as_str().to_owned();
     let slow = tokio::spawn(async move { command(&folder, &["reconcile", &name]).await });
-    eventually(PATIENCE, "the slow read is under way", || {
-        scene.proxy.seen().last().is_some_and(taskbell_tests::proxy::Seen::is_get)
-    })
-    .await;
+    eventually(PATIENCE, "the slow read is under way", || scene.proxy.count(When::Gets) > gets).await;
     scene.gateway.ask(task.id(), "which?");
     let shown = scene.taskbell.cli(&["reconcile", task.as_str()]).await.items();
     assert_eq!(shown[0]["after"], "input-required", "{shown:?}");
