@@ -154,7 +154,7 @@ fn passphrase() -> Result<Secret, Failure> {
 fn raise_descriptor_limit() {
     #[cfg(unix)]
     match rlimit::increase_nofile_limit(u64::MAX) {
-        Ok(limit) => tracing::info!(limit, "descriptor limit raised"),
+        Ok(limit) => tracing::debug!(limit, "descriptor limit raised"),
         Err(error) => tracing::warn!(%error, "the descriptor limit could not be raised"),
     }
 }
