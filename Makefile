@@ -10,12 +10,13 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A debug build: it is there in half the time of a release build, `make test` shares it, and a demo of one
-# task gives a faster program nothing to do.
-run: ## Follow a demo task through a cut connection, then serve until Ctrl-C
+# task gives a faster program nothing to do. Without a display no window is built.
+run: ## Start the app with a demo task; without a display, the engine and its page
 	@scripts/setup run
 	@npm --prefix ui run --silent build -- --logLevel warn
 	@cargo build --locked --quiet -p taskbell
-	@scripts/run-demo
+	@[ -z "$$DISPLAY$$WAYLAND_DISPLAY" ] || cargo build --locked --quiet -p taskbell-desktop
+	@scripts/run
 
 test: ## Every check: Rust, the page, the real window
 	@scripts/setup test

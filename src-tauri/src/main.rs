@@ -35,9 +35,11 @@ use clap::Parser as _;
 use taskbell_engine::api::window::{WindowCall, WindowCalls, Windows};
 use taskbell_engine::api_door::ApiDoor;
 use taskbell_engine::data_dir::DataDir;
+use taskbell_engine::notifier::NoticeEvent;
 use taskbell_engine::running::{EngineOptions, RunningEngine};
 use tauri::{AppHandle, Manager as _, RunEvent, WindowEvent, Wry};
 use tauri_plugin_notification::NotificationExt as _;
+use tokio::sync::broadcast;
 use tracing_subscriber::EnvFilter;
 
 use desk::{Desk, Refused};
@@ -152,6 +154,8 @@ async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOpt
     let error = match RunningEngine::start(options).await {
         Ok(engine) => {
             let failed = engine.engine().store().clone();
+            let notices = engine.engine().notifier().events();
+            tokio::spawn(answer_notices(app.clone(), notices));
             app.state::<Desk>().runs(engine);
             failed.stopped().await;
             let desk = app.state::<Desk>();
@@ -173,6 +177,24 @@ async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOpt
     }
     tracing::error!(code = error.code(), "the engine did not start: {}", chain(&error));
     app.state::<Desk>().has_no_engine(Refused::new(error.code(), chain(&error)));
+}
+
+/// A click on a notice opens its task; one that is about several, or none, opens the window. Snoozing is done
+/// by the engine.
+async fn answer_notices(app: AppHandle<Wry>, mut events: broadcast::Receiver<NoticeEvent>) {
+    loop {
+        match events.recv().await {
+            Ok(NoticeEvent::Clicked(task)) => {
+                if let Some(task) = task {
+                    app.state::<Desk>().show_task(task.to_string());
+                }
+                window::raise(&app);
+            }
+            // The newest click counts, and a page hears of a snooze through the feed.
+            Ok(NoticeEvent::Snoozed(_)) | Err(broadcast::error::RecvError::Lagged(_)) => (),
+            Err(broadcast::error::RecvError::Closed) => return,
+        }
+    }
 }
 
 /// What the engine of this process wants of the window.
