@@ -27,6 +27,7 @@ fn shown(word: &str) -> ShownState {
 }
 
 pub fn summary(row: &TaskRow) -> TaskSummary {
+    let words = last_words(row);
     TaskSummary {
         task: row.task_ref(),
         agent: row.agent.clone(),
@@ -35,7 +36,8 @@ pub fn summary(row: &TaskRow) -> TaskSummary {
         title: row.title.clone(),
         state: shown(row.state_word()),
         raw_state: row.raw_state.clone(),
-        question: question(row),
+        question: words.clone().filter(|_| row.state.is_interrupted()),
+        words,
         following: FollowingView {
             mode: match row.mode {
                 FollowMode::Stream => FollowingMode::Stream,
@@ -67,11 +69,8 @@ pub fn summary(row: &TaskRow) -> TaskSummary {
     }
 }
 
-/// The first line of what a waiting task asks.
-fn question(row: &TaskRow) -> Option<String> {
-    if !row.state.is_interrupted() {
-        return None;
-    }
+/// The first line of the message that came with the state: the question, while the task waits.
+fn last_words(row: &TaskRow) -> Option<String> {
     let status: Value = serde_json::from_str(&row.status_json).ok()?;
     let text = read::status(status).ok()?.message?.text();
     let line = one_line(text.lines().next().unwrap_or_default(), QUESTION);

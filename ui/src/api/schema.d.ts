@@ -469,6 +469,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/window/raise": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Brings the window to the front. `no_window` where the engine has none. */
+        post: operations["raise_window"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/window/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a window is asked, as event stream, for as long as the window is there. */
+        get: operations["window_calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
 }
 export type webhooks = Record<string, never>;
 export interface components {
@@ -936,6 +970,8 @@ export interface components {
                 title: string;
                 updatedAt: components["schemas"]["UtcTime"];
                 waitingSince?: components["schemas"]["UtcTime"] | null;
+                /** @description The first line of the agent's last words on the state, cleaned. A stranger's text. */
+                words?: string | null;
             }[];
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
@@ -1087,6 +1123,8 @@ export interface components {
             title: string;
             updatedAt: components["schemas"]["UtcTime"];
             waitingSince?: components["schemas"]["UtcTime"] | null;
+            /** @description The first line of the agent's last words on the state, cleaned. A stranger's text. */
+            words?: string | null;
         };
         UnknownOutcome: {
             /** @description By which the user may find out. */
@@ -2087,6 +2125,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_ChangeView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    raise_window: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A window was told */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    window_calls: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, never>;
                 };
             };
             default: {

@@ -12,6 +12,7 @@ export function task(id: string, more: Partial<TaskSummary> = {}): TaskSummary {
     state: "working",
     rawState: "TASK_STATE_WORKING",
     question: null,
+    words: null,
     following: { mode: "stream", since: "2026-01-02T10:00:00.000Z", attempt: 0, trouble: null },
     lastConfirmed: { at: "2026-01-02T10:00:00.000Z", by: "stream" },
     needsYou: false,

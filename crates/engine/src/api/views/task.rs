@@ -172,6 +172,9 @@ pub struct TaskSummary {
     pub raw_state: String,
     /// What the agent asks while it waits: the first line of its status message, cleaned.
     pub question: Option<String>,
+    /// The first line of the agent's last words on the state, cleaned. A stranger's text.
+    #[serde(default)]
+    pub words: Option<String>,
     pub following: FollowingView,
     pub last_confirmed: Option<ConfirmedView>,
     /// It waits, and the last reply is older than that.

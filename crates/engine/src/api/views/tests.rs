@@ -20,6 +20,7 @@ fn summary() -> TaskSummary {
         state: ShownState::InputRequired,
         raw_state: "TASK_STATE_INPUT_REQUIRED".into(),
         question: Some("Which branch?".into()),
+        words: None,
         following: FollowingView {
             mode: FollowingMode::PushPoll,
             since: UtcTime::from_ms(0),

@@ -1,0 +1,84 @@
+#!/usr/bin/env node
+// Writes docs/screenshots/*.png in light and dark: a real engine, agents with realistic work, Debian's Chromium.
+//
+//   TASKBELL_BIN   the program (default: the debug build)
+import { mkdirSync } from "node:fs";
+import { resolve } from "node:path";
+import { launch, open } from "../../tests/page/browser.mjs";
+import { Engine } from "../../tests/page/engine.mjs";
+import { play, TITLES } from "../../tests/page/story.mjs";
+
+const folder = resolve(import.meta.dirname, "../../docs/screenshots");
+mkdirSync(folder, { recursive: true });
+
+const LONG = TITLES.find((title) => title.length > 150);
+
+const fresh = await Engine.start();
+const engine = await Engine.start();
+const browser = await launch();
+let agents = new Map();
+try {
+  const story = await play(engine, { extra: 480 });
+  agents = story.agents;
+  const hash = (title) => {
+    const task = story.tasks.get(title);
+    const slash = task.indexOf("/");
+    return `#/tasks/${task.slice(0, slash)}/${encodeURIComponent(task.slice(slash + 1))}`;
+  };
+  for (const colorScheme of ["light", "dark"]) {
+    const shoot = async (page, name) => {
+      await page.evaluate(() => document.fonts.ready);
+      await page.waitForTimeout(400);
+      await page.screenshot({ path: resolve(folder, `${name}-${colorScheme}.png`) });
+    };
+    const first = await open(browser, fresh, { colorScheme });
+    await first.getByText("Try the demo").waitFor();
+    await shoot(first, "first-run");
+    await first.context().close();
+
+    const page = await open(browser, engine, { colorScheme });
+    const see = async (title) => {
+      await page.evaluate((to) => (location.hash = to), hash(title));
+      // The engine cuts long titles.
+      await page.getByRole("heading", { name: title.slice(0, 60) }).waitFor();
+    };
+    await page.getByRole("listbox").waitFor();
+    await see("Migrate billing to the new ledger");
+    await page.getByRole("tab", { name: "Timeline" }).click();
+    await shoot(page, "tasks");
+    await page.getByRole("link", { name: "Needs you" }).click();
+    await shoot(page, "needs-you");
+    await see("Compare recall of the three candidate indexes");
+    await page.getByRole("tab", { name: "Result" }).click();
+    await shoot(page, "result");
+    await see("Nightly dependency review");
+    await shoot(page, "reconnecting");
+    await see("لخّص ملاحظات اجتماع الأسبوع الماضي وأرسل القرارات");
+    await shoot(page, "right-to-left");
+    await page.keyboard.press("Control+k");
+    await page.keyboard.type("re");
+    await shoot(page, "palette");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await shoot(page, "keys");
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Agents" }).click();
+    await page.getByRole("option", { name: /ledger/ }).click();
+    await page.getByRole("button", { name: "Test" }).click();
+    await page.getByText("It answers.").waitFor();
+    await shoot(page, "agents");
+    await page.getByRole("button", { name: "Add agent…" }).click();
+    await page
+      .getByLabel("Address, or a curl line")
+      .fill("curl https://planner.example.com/a2a -H 'Authorization: Bearer 0a1b2c3d4e5f'");
+    await shoot(page, "add-agent");
+    await page.keyboard.press("Escape");
+    await see(LONG);
+    await page.setViewportSize({ width: 720, height: 480 });
+    await shoot(page, "small");
+    await page.context().close();
+  }
+} finally {
+  await browser.close();
+  await Promise.all([fresh.stop(), engine.stop(), ...[...agents.values()].map((agent) => agent.stop())]);
+}
