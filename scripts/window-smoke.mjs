@@ -82,7 +82,9 @@ async function fence(env, window) {
      link.target = "_blank";
      link.href = arguments[0];
      link.textContent = "outside";
-     document.querySelector("main").append(link);`,
+     // Over everything, so that the click meets it.
+     Object.assign(link.style, { position: "fixed", top: "0", left: "0", zIndex: "9999" });
+     document.body.append(link);`,
     address,
   );
   await window.click("#outside");

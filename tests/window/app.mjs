@@ -198,6 +198,41 @@ async function withTray(env) {
   await tray.end();
 }
 
+/** A notice of the real desktop: it is shown once, and a click on it brings the window back at its task. */
+async function notices(env) {
+  const tray = await trayHost(env);
+  // The session bus starts dunst when it is first called.
+  const count = (which) => Number(run("dunstctl", ["count", which], env));
+  run("dunstctl", ["close-all"], env);
+  await waitUntil("empty screen", () => count("displayed") === 0);
+  const before = count("history");
+  const data = folder("notices");
+  const app = launch(env, data, "--demo");
+  const id = await shown(env);
+  await waitUntil("engine", () => existsSync(join(data, "runtime.json")));
+  pressClose(env, id);
+  await gone(env);
+  const text = "steps=2 interval=0.1 ask=1";
+  const { task } = JSON.parse(run(taskbell, ["send", "demo", text, "--json", "--data-dir", data], env));
+  await waitUntil("notice", () => count("displayed") === 1);
+  const after = [count("displayed"), count("waiting"), count("history") - before];
+  check("a question is one notice, also while the window is hidden", after.join() === "1,0,0" && !visible(env), after);
+  run("dunstctl", ["action"], env); // The default one, as a click is.
+  await shown(env);
+  check("a click on the notice brings the window back", true);
+  await waitUntil("painted window", () => windowShows(env, "notice"));
+  run("dunstctl", ["close-all"], env);
+  run(taskbell, ["reply", task, "go on", "--data-dir", data], env);
+  process.kill(app.pid, "SIGTERM");
+  check("and it stops cleanly", (await ended(app, STOPS_MS)).code === 0, app.log);
+  await tray.end();
+}
+
+/** The window has something on it; the picture is for people. */
+function windowShows(env, name) {
+  return picture(env, visible(env), name).colours > 32;
+}
+
 /** What the page may not have. */
 async function refusals(window) {
   const code = (command, given) => window.invoke(command, given).then(() => "answered", (error) => error.code);
@@ -312,4 +347,5 @@ await test(LIMIT_MS, async () => {
   await attached(env);
   await takenPort(env);
   await withTray(env);
+  await notices(env);
 });

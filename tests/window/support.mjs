@@ -156,7 +156,7 @@ export async function openWindow(env, args = []) {
       signal: AbortSignal.timeout(STEP_MS),
     });
     const { value } = await answer.json();
-    if (!answer.ok) throw new Error(`${method} ${path}: ${value?.message ?? answer.status}`);
+    if (!answer.ok) throw new Error(`${method} ${path}: ${value?.error ?? answer.status} ${value?.message ?? ""}`);
     return value;
   };
   await waitUntil("driver", () => call("GET", "/status"));
