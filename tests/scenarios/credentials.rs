@@ -106,5 +106,8 @@ async fn a_token_goes_to_the_registered_origin_only() {
     // The task is being followed meanwhile: what arrived by now has passed the proxy before.
     let arrived = gateway.calls().len();
     let passed = proxy.seen().iter().filter(|seen| seen.method.is_some()).count();
-    assert!((1..=passed).contains(&arrived), "{arrived} calls arrived, {passed} came by the registered origin");
+    assert!(
+        (1..=passed).contains(&arrived),
+        "{arrived} calls arrived, {passed} came by the registered origin"
+    );
 }

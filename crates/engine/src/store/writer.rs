@@ -342,10 +342,11 @@ impl Running {
             last_seq: rung,
         };
         let mut failure = None;
+        let fence = if self.pending.len() == 1 { Fence::Transaction } else { Fence::Savepoint };
         while ran.len() < BATCH
             && let Some(mut queued) = self.pending.pop_front()
         {
-            let outcome = run_alone(queued.job.as_mut(), &mut context);
+            let outcome = run_alone(queued.job.as_mut(), &mut context, fence);
             ran.push(queued.job);
             if let Err(error) = outcome {
                 failure = Some(error);
@@ -490,18 +491,55 @@ impl Running {
     }
 }
 
-/// One command in its savepoint. `Err` only where the whole transaction is lost.
-fn run_alone(job: &mut dyn Job, context: &mut WriteContext<'_>) -> Result<(), StoreError> {
+/// What a command's failure rolls back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fence {
+    Savepoint,
+    /// The command has no company, so the transaction is its own: a savepoint would cost a tenth of it.
+    Transaction,
+}
+
+impl Fence {
+    fn put_up(self, connection: &Connection) -> Result<(), StoreError> {
+        match self {
+            Self::Savepoint => execute(connection, "SAVEPOINT command"),
+            Self::Transaction => Ok(()),
+        }
+    }
+
+    fn take_down(self, connection: &Connection) -> Result<(), StoreError> {
+        match self {
+            Self::Savepoint => execute(connection, "RELEASE command"),
+            Self::Transaction => Ok(()),
+        }
+    }
+
+    /// Leaves an open transaction with what was before the command.
+    fn roll_back(self, connection: &Connection) -> Result<(), StoreError> {
+        match self {
+            Self::Savepoint => {
+                execute(connection, "ROLLBACK TO command")?;
+                execute(connection, "RELEASE command")
+            }
+            Self::Transaction => {
+                execute(connection, "ROLLBACK")?;
+                execute(connection, "BEGIN IMMEDIATE")
+            }
+        }
+    }
+}
+
+/// One command behind its fence. `Err` only where the whole transaction is lost.
+fn run_alone(job: &mut dyn Job, context: &mut WriteContext<'_>, fence: Fence) -> Result<(), StoreError> {
     let connection = context.tx;
     let seq_before = context.last_seq;
-    execute(connection, "SAVEPOINT command")?;
+    fence.put_up(connection)?;
     match job.run(context) {
-        Ok(()) => execute(connection, "RELEASE command"),
+        Ok(()) => fence.take_down(connection),
         // SQLite rolls everything back by itself on some errors (disk full, I/O).
         Err(error) if connection.is_autocommit() => Err(error),
         Err(error) => {
-            execute(connection, "ROLLBACK TO command")?;
-            execute(connection, "RELEASE command")?;
+            fence.roll_back(connection)?;
             context.state.rolled_back();
             context.last_seq = seq_before;
             if error.is_damage() { Err(error) } else { Ok(()) }
