@@ -381,6 +381,74 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/notices": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What was told on the desktop or is to be, with what came of it; the newest first. */
+        get: operations["list_notices"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/notices/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Shows a notice now and answers with what came of it. */
+        post: operations["test_notice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/focus": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** The window has the focus and shows this task, or none. Holds for 10 s. */
+        put: operations["set_focus"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{agent}/{taskId}/snooze": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Takes the notice of a waiting task off the desktop and shows it again later. `not_waiting`: there is none. */
+        post: operations["snooze_task"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -721,6 +789,10 @@ export interface components {
             filename: string;
             mediaType: string;
         };
+        /** @description Which task the window shows while it has the focus. Renewed while that lasts: it holds for 10 s. */
+        FocusRequest: {
+            task?: string | null;
+        };
         FollowRequest: {
             following: components["schemas"]["FollowWish"];
         };
@@ -840,6 +912,25 @@ export interface components {
             /** @description Follow the card's address even to another origin. */
             useCardUrl?: boolean;
         };
+        /** @description What was told, or is to be. */
+        NoticeView: {
+            at: components["schemas"]["UtcTime"];
+            /** @description One line; may be an agent's words. */
+            body: string;
+            /** @description Why. */
+            detail?: string | null;
+            /** Format: int64 */
+            id: number;
+            /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`. */
+            kind: string;
+            /** @description `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending. */
+            outcome?: string | null;
+            shownAt?: components["schemas"]["UtcTime"] | null;
+            snoozedUntil?: components["schemas"]["UtcTime"] | null;
+            /** @description `AGENT/TASKID`; null: of no task. */
+            task?: string | null;
+            title: string;
+        };
         /** @description Something that an agent did and the protocol does not foresee. */
         OddityView: {
             /** Format: int64 */
@@ -906,6 +997,29 @@ export interface components {
                 source: string;
                 task?: string | null;
             })[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_NoticeView: {
+            items: {
+                at: components["schemas"]["UtcTime"];
+                /** @description One line; may be an agent's words. */
+                body: string;
+                /** @description Why. */
+                detail?: string | null;
+                /** Format: int64 */
+                id: number;
+                /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`. */
+                kind: string;
+                /** @description `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending. */
+                outcome?: string | null;
+                shownAt?: components["schemas"]["UtcTime"] | null;
+                snoozedUntil?: components["schemas"]["UtcTime"] | null;
+                /** @description `AGENT/TASKID`; null: of no task. */
+                task?: string | null;
+                title: string;
+            }[];
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
         };
@@ -1078,6 +1192,13 @@ export interface components {
          * @enum {string}
          */
         ShownState: "submitted" | "working" | "input-required" | "auth-required" | "completed" | "failed" | "canceled" | "rejected" | "unknown" | "lost" | "wrong-identity";
+        SnoozeRequest: {
+            /**
+             * Format: int32
+             * @description 1 to 10080, which is a week.
+             */
+            minutes: number;
+        };
         /** @description A task with everything known of it. */
         TaskDetail: components["schemas"]["TaskSummary"] & {
             artifacts: components["schemas"]["ArtifactView"][];
@@ -1909,6 +2030,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_ReconcileItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_notices: {
+        parameters: {
+            query?: {
+                /** @description 1 to 1000, 100 where none is given */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_NoticeView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    test_notice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NoticeView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    set_focus: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["FocusRequest"];
+            };
+        };
+        responses: {
+            /** @description Noted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    snooze_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SnoozeRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskSummary"];
                 };
             };
             default: {

@@ -60,7 +60,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       group: "Go",
       keys: ["Enter"],
       when: always,
-      run: () => (view.paneWanted += 1),
+      run: () => (view.paneWanted = true),
       quiet: true,
     },
     {
@@ -71,7 +71,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       when: always,
       run: () => {
         view.go("tasks");
-        view.searchWanted += 1;
+        view.searchWanted = true;
       },
     },
     {
@@ -80,7 +80,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       group: "Task",
       keys: ["r"],
       when: isOpen,
-      run: () => (view.replyWanted += 1),
+      run: () => (view.replyWanted = view.task),
     },
     {
       id: "reconcile",

@@ -34,11 +34,11 @@ export class View {
   filter = $state<Filter>({ ...ANY });
   dialog = $state<DialogName | null>(null);
   toasts = $state<Toast[]>([]);
-  /** Asks for the focus of the reply field. */
-  replyWanted = $state(0);
-  searchWanted = $state(0);
-  /** Asks for the focus of the task's pane. */
-  paneWanted = $state(0);
+  /** The task whose reply field is to have the focus. Who gives it takes the wish back, here and below. */
+  replyWanted = $state<string | null>(null);
+  searchWanted = $state(false);
+  /** The pane is to have the focus. */
+  paneWanted = $state(false);
   /** A task that an address or an action named: it is shown even where no list has it. */
   asked = $state<string | null>(null);
   private nextToast = 1;
