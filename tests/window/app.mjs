@@ -124,8 +124,10 @@ async function secondStartRaises(env, folder, sentence) {
 }
 
 /** The engine in the window's process, with a tray: followed, hidden, found again, answered. */
-async function withTray(env) {
-  const tray = await trayHost(env);
+async function withTray(given) {
+  const tray = await trayHost(given);
+  const opened = join(scratch, "opened");
+  const env = { ...given, PATH: `${browser(opened)}:${given.PATH}` };
   const data = folder("own");
   const window = await openWindow(env, args(data, "--demo"));
   await shown(env);
@@ -182,6 +184,10 @@ async function withTray(env) {
   await waitUntil("empty tray", async () => (await tray.menu())[0].startsWith("0 wait · 0 run"));
   picture(env, await shown(env), "app");
   await refusals(window);
+  check("what is not opened reaches no browser", !existsSync(opened));
+  await window.invoke("open_external", { url: "https://example.com/a?b=c&d=e" });
+  const address = await waitUntil("browser", () => existsSync(opened) && readFileSync(opened, "utf8"));
+  check("a web address is opened outside, whole", address === "https://example.com/a?b=c&d=e\n", address);
   await window.close();
   await gone(env);
 
@@ -231,6 +237,13 @@ async function notices(env) {
 /** The window has something on it; the picture is for people. */
 function windowShows(env, name) {
   return picture(env, visible(env), name).colours > 32;
+}
+
+/** The folder of a program that stands for the user's browser: it writes down what it was given. */
+function browser(file) {
+  const bin = folder("bin");
+  writeFileSync(join(bin, "xdg-open"), `#!/bin/sh\nprintf '%s\\n' "$@" >>'${file}'\n`, { mode: 0o755 });
+  return bin;
 }
 
 /** What the page may not have. */
