@@ -275,7 +275,7 @@ mod tests {
     use super::*;
 
     fn memory() -> Keychain {
-        Keychain::start(KeychainChoice::Memory, "test", Duration::from_millis(200)).unwrap()
+        Keychain::start(KeychainChoice::Memory, "test", Duration::from_secs(1)).unwrap()
     }
 
     /// Occupies the thread as a stopped store would, until the sender is dropped.
@@ -322,12 +322,12 @@ mod tests {
         let release = get_stuck(&keychain);
         let started = Instant::now();
         assert_eq!(keychain.set("a", Secret::new("two")).await, Err(KeychainError::TimedOut));
-        assert!(started.elapsed() >= Duration::from_millis(190), "{:?}", started.elapsed());
+        assert!(started.elapsed() >= Duration::from_millis(950), "{:?}", started.elapsed());
         let started = Instant::now();
         for _ in 0..100 {
             assert_eq!(keychain.get("a").await.unwrap_err(), KeychainError::TimedOut);
         }
-        assert!(started.elapsed() < Duration::from_millis(150), "later callers are told at once");
+        assert!(started.elapsed() < Duration::from_millis(900), "later callers are told at once");
         drop(release);
         let started = Instant::now();
         let value = loop {
