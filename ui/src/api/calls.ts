@@ -7,6 +7,7 @@ import type {
   Credential,
   Health,
   NewAgent,
+  Notice,
   Page,
   ReconcileItem,
   Rendered,
@@ -120,6 +121,10 @@ export class Calls {
 
   watch(agent: string, taskId: string): Promise<TaskSummary> {
     return this.post(`${agentPath(agent)}/watch`, { taskId });
+  }
+
+  testNotice(): Promise<Notice> {
+    return this.post("/notices/test");
   }
 
   health(): Promise<Health> {

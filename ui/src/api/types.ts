@@ -12,6 +12,7 @@ export type Agent = Schemas["AgentView"];
 export type AgentTest = Schemas["AgentTestView"];
 export type NewAgent = Schemas["NewAgentRequest"];
 export type Credential = Schemas["CredentialRequest"];
+export type Notice = Schemas["NoticeView"];
 export type Health = Schemas["HealthView"];
 export type HealthItem = Schemas["HealthItem"];
 export type ReconcileItem = Schemas["ReconcileItem"];

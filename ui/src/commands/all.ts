@@ -189,6 +189,14 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       run: () => void actions.reconcileAll(),
     },
     {
+      id: "test-notice",
+      title: "Show a test notice",
+      group: "View",
+      keys: [],
+      when: always,
+      run: () => void actions.testNotice(),
+    },
+    {
       id: "palette",
       title: "Commands",
       group: "View",

@@ -126,6 +126,20 @@ export class Actions {
     });
   }
 
+  /** Shows a notice and says what came of it. */
+  async testNotice(): Promise<void> {
+    await this.attempt(async () => {
+      const { outcome, detail } = await this.model.calls.testNotice();
+      const why = detail ? `: ${detail}` : "";
+      if (outcome === "shown") this.view.say("The test notice is on the desktop.");
+      else
+        this.view.say(
+          `The test notice was not shown: ${(outcome ?? "pending").replaceAll("-", " ")}${why}.`,
+          "error",
+        );
+    });
+  }
+
   async copy(text: string, what: string): Promise<void> {
     try {
       await navigator.clipboard.writeText(text);

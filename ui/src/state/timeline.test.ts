@@ -45,3 +45,12 @@ test("words in the same state stand alone, and a word of no version is shown as 
   expect(found[1]).toMatchObject({ text: "", quote: "Compared 48,211 entries", state: "working" });
   expect(found[0]).toMatchObject({ text: "working → unknown state (paused-for-lunch)" });
 });
+
+test("a notice is one moment, with what came of it", () => {
+  const found = moments([
+    change("notice", { notice: "waiting", outcome: null }),
+    change("notice", { notice: "waiting", outcome: "no-desktop", detail: null }),
+  ]);
+  expect(found).toHaveLength(1);
+  expect(found[0]).toMatchObject({ text: "notice “waiting”: no desktop", source: "" });
+});

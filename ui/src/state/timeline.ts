@@ -73,6 +73,13 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
       }
       if (change["settled"] === true) return { text: "the end was read from the agent: final" };
       return { text: "first seen", state: stateOf(textOf(change, "state")) };
+    case "notice": {
+      const detail = textOf(change, "detail");
+      const outcome = textOf(change, "outcome").replaceAll("-", " ");
+      return {
+        text: `notice “${textOf(change, "notice")}”: ${outcome}${detail === "" ? "" : `, ${detail}`}`,
+      };
+    }
     default:
       return { text: channelWord(change.kind) };
   }
@@ -91,13 +98,15 @@ export function moments(changes: readonly Change[]): Moment[] {
         found.push({ kind: "gap", key: `${String(change.seq)}`, at: change.at, from, to });
       continue;
     }
+    // A notice is told of twice: when it is due, and with what came of it. The second is the news.
+    if (change.kind === "notice" && typeof change["outcome"] !== "string") continue;
     const { text, state, quote } = describe(change);
     const moment: Moment = {
       kind: "moment",
       key: String(change.seq),
       at: change.at,
-      // How we follow is our own doing, whoever made us.
-      source: change.kind === "following" ? "" : sourceWord(change.source),
+      // How we follow and notify is our own doing, whoever made us.
+      source: change.kind === "following" || change.kind === "notice" ? "" : sourceWord(change.source),
       state: state ?? null,
       text,
       quote: quote ?? "",
