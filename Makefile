@@ -14,8 +14,7 @@ help: ## List the targets
 run: ## Start the app with a demo task; without a display, the engine and its page
 	@scripts/setup run
 	@npm --prefix ui run --silent build -- --logLevel warn
-	@cargo build --locked --quiet -p taskbell
-	@[ -z "$$DISPLAY$$WAYLAND_DISPLAY" ] || cargo build --locked --quiet -p taskbell-desktop
+	@cargo build --locked --quiet -p taskbell $${DISPLAY:+-p taskbell-desktop} $${WAYLAND_DISPLAY:+-p taskbell-desktop}
 	@scripts/run
 
 test: ## Every check: Rust, the page, the real window
