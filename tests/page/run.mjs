@@ -131,6 +131,9 @@ async function actions(browser, engine, agent) {
 }
 
 async function keyboard(browser, engine, agent) {
+  // Something to move to.
+  agent.begin = () => ({ state: "COMPLETED", text: "Done." });
+  await engine.send("Another one", agent.name);
   agent.begin = () => ({ state: "INPUT_REQUIRED", text: "Shall I?" });
   const page = await open(browser, engine);
   const { keyboard: keys } = page;

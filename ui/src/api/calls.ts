@@ -123,6 +123,10 @@ export class Calls {
     return this.post(`${agentPath(agent)}/watch`, { taskId });
   }
 
+  snooze(task: string, minutes: number): Promise<TaskSummary> {
+    return this.post(`${taskPath(task)}/snooze`, { minutes });
+  }
+
   testNotice(): Promise<Notice> {
     return this.post("/notices/test");
   }

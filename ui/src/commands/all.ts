@@ -107,6 +107,14 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       run: withTask((chosen) => (view.dialog = { name: "cancel", task: chosen.task })),
     },
     {
+      id: "snooze",
+      title: "Snooze its notice for an hour",
+      group: "Task",
+      keys: ["s"],
+      when: () => task()?.needsYou === true,
+      run: withTask((chosen) => void actions.snooze(chosen.task)),
+    },
+    {
       id: "pin",
       title: "Pin or unpin",
       group: "Task",

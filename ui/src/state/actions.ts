@@ -126,6 +126,14 @@ export class Actions {
     });
   }
 
+  /** Takes the notice of a waiting task off the desktop for an hour; the task stays in the list. */
+  async snooze(task: string): Promise<void> {
+    await this.attempt(async () => {
+      this.model.put(await this.model.calls.snooze(task, 60));
+      this.view.say("The notice comes back in an hour. The task still waits.");
+    });
+  }
+
   /** Shows a notice and says what came of it. */
   async testNotice(): Promise<void> {
     await this.attempt(async () => {
