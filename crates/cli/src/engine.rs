@@ -3,9 +3,9 @@
 use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_engine::api::views::{
     AgentTestView, AgentView, ArchiveRequest, CredentialRequest, HealthView, ImportOutcome, NewAgentRequest,
-    Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest, ReplyRequest,
-    ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail, TaskFilter,
-    TaskSummary, WatchRequest,
+    NoticeView, Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest,
+    ReplyRequest, ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail,
+    TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::data_dir::DataDir;
@@ -123,6 +123,14 @@ impl Engine {
 
     pub async fn settings(&self) -> Answer<Page<SettingView>> {
         self.0.get("settings").await
+    }
+
+    pub async fn notices(&self) -> Answer<Page<NoticeView>> {
+        self.0.get("notices").await
+    }
+
+    pub async fn test_notice(&self) -> Answer<NoticeView> {
+        self.0.post("notices/test", &serde_json::json!({})).await
     }
 
     pub async fn setting(&self, key: &str) -> Answer<SettingView> {

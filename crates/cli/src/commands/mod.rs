@@ -7,6 +7,7 @@ mod demo_agent;
 mod doctor;
 mod follow;
 mod import;
+mod notice;
 mod open;
 mod reconcile;
 mod reply;
@@ -43,6 +44,8 @@ pub enum Command {
     Reconcile(reconcile::Reconcile),
     #[command(subcommand)]
     Settings(settings::Settings),
+    #[command(subcommand)]
+    Notice(notice::Notice),
     Doctor(doctor::Doctor),
     Open(open::Open),
     Completions(completions::Completions),
@@ -67,6 +70,7 @@ impl Command {
             Self::Cancel(cancel) => cancel.run(session).await,
             Self::Reconcile(reconcile) => reconcile.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
+            Self::Notice(notice) => notice.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,
             Self::Open(open) => open.run(session).await,
             Self::Completions(completions) => completions.run(session),
