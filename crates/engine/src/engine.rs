@@ -4,7 +4,7 @@
 //! line and the page call [`Engine`] through the API, the window in process.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use taskbell_core::dialect::Dialect;
 use taskbell_core::ids::{AgentName, TaskId, TaskRef};
@@ -15,31 +15,28 @@ use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
-    AgentView, ChangeView, HealthItem, HealthState, HealthView, NoticeView, Page, ReconcileItem,
-    ReconcileRequest, RenderedView, SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
+    AgentView, HealthView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, SettingView,
+    TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
 use crate::error::EngineError;
 use crate::follower::Follower;
-use crate::keychain::{Keychain, KeychainHealth};
+use crate::health::Subjects;
+use crate::keychain::Keychain;
 use crate::notifier::{Notices, Notifier};
 use crate::parts::Parts;
 use crate::present;
 use crate::reconciler::Reconciler;
 use crate::settings::{self, Setting};
-use crate::store::changes::{self, ChangeRow};
+use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
 use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, sends, task_content};
 use crate::tasks::{Imported, Outgoing, Sent, Tasks};
-use crate::wake;
+use crate::{upkeep, wake};
 
 /// Rows of a timeline shown with a task. The rest is paged through its changes.
 const TIMELINE: u32 = 1_000;
 const PAGE: u32 = 100;
 const PAGE_MAX: u32 = 1_000;
-/// How often old rows are looked for.
-const UPKEEP: Duration = Duration::from_secs(3_600);
-const DAY_MS: i64 = 86_400_000;
-const PRUNE_AT_ONCE: u32 = 500;
 
 /// The workers and what they share. Clones share them.
 #[derive(Clone)]
@@ -108,8 +105,8 @@ impl Engine {
             tokio::spawn(reconciler.run(stop)),
             tokio::spawn(notices.run()),
             tokio::spawn(wake::run(parts.clone())),
-            tokio::spawn(upkeep(parts)),
-            tokio::spawn(probe_keychain(engine.0.keychain.clone())),
+            tokio::spawn(upkeep::run(parts)),
+            tokio::spawn(upkeep::probe_keychain(engine.0.keychain.clone())),
         ];
         engine.workers().extend(workers);
         Ok(engine)
@@ -320,42 +317,12 @@ impl Engine {
             .map_err(|_| EngineError::new("internal", format!("failed to render task {task}")))
     }
 
-    /// The timeline of one task, the oldest first.
-    pub async fn task_changes(
-        &self,
-        task: &TaskRef,
-        after: u64,
-        limit: u32,
-    ) -> Result<Vec<ChangeView>, EngineError> {
-        let row = self.row(task).await?;
-        let (key, task_ref) = (row.key, row.task_ref());
-        let limit = limit.clamp(1, PAGE_MAX);
-        let found = self
-            .store()
-            .read(move |connection| changes::changes_of_task(connection, key, after, limit))
-            .await?;
-        Ok(found.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect())
-    }
-
-    /// Changes of everything after `seq`, the oldest first.
-    pub async fn changes(&self, after: u64, limit: u32) -> Result<Vec<ChangeView>, EngineError> {
-        let limit = limit.clamp(1, PAGE_MAX);
-        let found = self
-            .store()
-            .read(move |connection| {
-                let found = changes::changes_after(connection, after, limit)?;
-                let mut named = Vec::with_capacity(found.len());
-                for change in found {
-                    named.push(name_change(connection, change)?);
-                }
-                Ok(named)
-            })
-            .await?;
-        Ok(found)
-    }
-
+    /// Removes a task and what is kept of it. The id is exact here: a prefix that fits one task today is no
+    /// permission to remove it.
     pub async fn delete_task(&self, task: &TaskRef) -> Result<(), EngineError> {
-        let key = self.row(task).await?.key;
+        let wanted = task.clone();
+        let found = self.store().read(move |connection| rows::find(connection, &wanted)).await?;
+        let key = found.ok_or_else(|| EngineError::unknown_task(task))?.key;
         self.store().write(move |context| rows::delete(context, key)).await?;
         self.0.parts.bells().following.notify_one();
         Ok(())
@@ -531,88 +498,16 @@ impl Engine {
     }
 
     pub async fn health(&self) -> Result<HealthView, EngineError> {
-        let started = UtcTime::from_ms(self.0.started_ms);
-        let mut items = vec![self.store_health(started), self.keychain_health(started)];
-        for agent in self.agents().await? {
-            items.push(agent_health(&agent, started));
-        }
-        Ok(HealthView { items })
-    }
-
-    fn store_health(&self, since: UtcTime) -> HealthItem {
-        let counts = self.store().counts();
-        let (state, detail, fix) = match (self.store().fault(), &self.0.opened.damage) {
-            (Some(fault), _) => (
-                HealthState::Bad,
-                format!("nothing was stored the last time it was tried: {fault}"),
-                Some("what was not stored is read again from the agents once it can be".to_owned()),
-            ),
-            (None, Some(damage)) => (
-                HealthState::Warn,
-                format!(
-                    "the database was damaged at the start and set aside as {}",
-                    damage.moved_to.display()
-                ),
-                Some("look through `taskbell tasks`, and watch what is missing again".to_owned()),
-            ),
-            (None, None) if counts.failed_posts > 0 => (
-                HealthState::Warn,
-                format!("{} changes could not be stored", counts.failed_posts),
-                Some("free disk space; the tasks are read again".to_owned()),
-            ),
-            (None, None) => (HealthState::Ok, "the database is open and sound".to_owned(), None),
+        let agents = self.agents().await?;
+        let subjects = Subjects {
+            store: self.store(),
+            opened: &self.0.opened,
+            keychain: &self.0.keychain,
+            agents: &agents,
+            started: UtcTime::from_ms(self.0.started_ms),
         };
-        HealthItem { component: "store".to_owned(), state, since, detail, fix }
+        Ok(HealthView { items: subjects.items() })
     }
-
-    fn keychain_health(&self, since: UtcTime) -> HealthItem {
-        let (state, detail, fix) = match self.0.keychain.health() {
-            KeychainHealth::Unknown => {
-                (HealthState::Warn, "the keyring has not answered yet".to_owned(), None)
-            }
-            KeychainHealth::Kept => (HealthState::Ok, "the keyring keeps credentials".to_owned(), None),
-            KeychainHealth::SessionOnly => (
-                HealthState::Warn,
-                "credentials are kept in memory and gone when the engine stops".to_owned(),
-                Some("start with `--credential-store os` or `file`".to_owned()),
-            ),
-            KeychainHealth::Failing(error) => (
-                HealthState::Bad,
-                error.to_string(),
-                Some("unlock or start the keyring, or start with `--credential-store file`".to_owned()),
-            ),
-        };
-        HealthItem { component: "keyring".to_owned(), state, since, detail, fix }
-    }
-}
-
-fn agent_health(agent: &AgentView, since: UtcTime) -> HealthItem {
-    use crate::api::views::LinkView;
-    let (state, detail, fix) = match agent.link {
-        LinkView::Up => (HealthState::Ok, format!("answers; {} open tasks", agent.open_tasks), None),
-        LinkView::Unknown => (HealthState::Ok, "not called since the start".to_owned(), None),
-        LinkView::Down => (
-            HealthState::Bad,
-            format!("cannot be reached; {} open tasks wait for it", agent.open_tasks),
-            Some(format!("check that it runs, then `taskbell agent test {}`", agent.name)),
-        ),
-    };
-    HealthItem { component: format!("agent {}", agent.name), state, since, detail, fix }
-}
-
-fn name_change(
-    connection: &rusqlite::Connection,
-    change: ChangeRow,
-) -> Result<ChangeView, crate::store::StoreError> {
-    let task = match change.task {
-        Some(key) => Some(rows::get(connection, key)?.task_ref()),
-        None => None,
-    };
-    let agent = match change.agent {
-        Some(key) => Some(agent_rows::get(connection, key)?.name),
-        None => None,
-    };
-    Ok(present::change(&change, task, agent))
 }
 
 fn setting_view(
@@ -632,54 +527,4 @@ fn parse_cursor(text: &str) -> Result<TaskCursor, EngineError> {
         Some(TaskCursor { updated_at_ms: updated.parse().ok()?, key: TaskKey(key.parse().ok()?) })
     });
     parsed.ok_or_else(|| EngineError::new("usage", "the cursor is none of ours; start again without one"))
-}
-
-async fn probe_keychain(keychain: Keychain) {
-    let health = keychain.probe(&uuid::Uuid::new_v4().to_string()).await;
-    match &health {
-        KeychainHealth::Kept => {}
-        KeychainHealth::SessionOnly => tracing::warn!("credentials are kept in memory only, as chosen"),
-        KeychainHealth::Unknown | KeychainHealth::Failing(_) => {
-            tracing::warn!(state = health.code(), "the keyring does not keep credentials");
-        }
-    }
-}
-
-/// Drops what is older than it should be kept, a little at a time, and copies the store once a day.
-async fn upkeep(parts: Parts) {
-    loop {
-        if let Err(error) = run_upkeep(&parts).await {
-            tracing::warn!(%error, "the upkeep of the store failed");
-        }
-        tokio::time::sleep(UPKEEP).await;
-    }
-}
-
-async fn run_upkeep(parts: &Parts) -> Result<(), crate::store::StoreError> {
-    let began = Instant::now();
-    let days = parts.store().read(settings::retention_days).await?;
-    let before_ms = parts.now_ms().saturating_sub(i64::from(days).saturating_mul(DAY_MS));
-    loop {
-        let gone = parts
-            .store()
-            .write(move |context| {
-                Ok(rows::prune(context, before_ms, PRUNE_AT_ONCE)?
-                    + changes::prune(context, before_ms, PRUNE_AT_ONCE)?
-                    + crate::store::notices::prune(context, before_ms, PRUNE_AT_ONCE)?)
-            })
-            .await?;
-        if gone == 0 {
-            break;
-        }
-    }
-    // A copy of an empty store would be the newest for a day, and of no use to anybody.
-    if parts.agents().all().is_empty() {
-        return Ok(());
-    }
-    match parts.store().back_up_if_due(parts.now_ms()).await {
-        Ok(Some(_)) => tracing::info!(took_ms = began.elapsed().as_millis(), "the store was copied"),
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "the daily copy of the store failed"),
-    }
-    Ok(())
 }

@@ -17,6 +17,7 @@
 //! | the database | [`store`] |
 //! | secrets at rest | [`keychain`] |
 //! | settings | [`settings`] |
+//! | how everything is, and what is done now and then | [`health`], [`upkeep`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
 //! | calling a running engine | [`api_client`] |
 //! | the loopback listener, and where clients find it | [`listen`], `entrance` |
@@ -33,6 +34,7 @@ pub mod engine;
 mod entrance;
 pub mod error;
 pub mod follower;
+pub mod health;
 pub mod keychain;
 pub mod link;
 pub mod listen;
@@ -46,4 +48,5 @@ pub mod running;
 pub mod settings;
 pub mod store;
 pub mod tasks;
+pub mod upkeep;
 pub mod wake;

@@ -1,0 +1,82 @@
+//! How the parts of the engine are, in words, with what helps.
+
+use crate::api::views::{AgentView, HealthItem, HealthState, LinkView, UtcTime};
+use crate::keychain::{Keychain, KeychainHealth};
+use crate::store::{OpenReport, Store};
+
+/// What is looked at.
+pub struct Subjects<'a> {
+    pub store: &'a Store,
+    pub opened: &'a OpenReport,
+    pub keychain: &'a Keychain,
+    pub agents: &'a [AgentView],
+    pub started: UtcTime,
+}
+
+impl Subjects<'_> {
+    pub fn items(&self) -> Vec<HealthItem> {
+        let since = self.started;
+        let mut items = vec![self.store_item(since), self.keychain_item(since)];
+        items.extend(self.agents.iter().map(|agent| agent_item(agent, since)));
+        items
+    }
+
+    fn store_item(&self, since: UtcTime) -> HealthItem {
+        let counts = self.store.counts();
+        let (state, detail, fix) = match (self.store.fault(), &self.opened.damage) {
+            (Some(fault), _) => (
+                HealthState::Bad,
+                format!("nothing was stored the last time it was tried: {fault}"),
+                Some("what was not stored is read again from the agents once it can be".to_owned()),
+            ),
+            (None, Some(damage)) => (
+                HealthState::Warn,
+                format!(
+                    "the database was damaged at the start and set aside as {}",
+                    damage.moved_to.display()
+                ),
+                Some("look through `taskbell tasks`, and watch what is missing again".to_owned()),
+            ),
+            (None, None) if counts.failed_posts > 0 => (
+                HealthState::Warn,
+                format!("{} changes could not be stored", counts.failed_posts),
+                Some("free disk space; the tasks are read again".to_owned()),
+            ),
+            (None, None) => (HealthState::Ok, "the database is open and sound".to_owned(), None),
+        };
+        HealthItem { component: "store".to_owned(), state, since, detail, fix }
+    }
+
+    fn keychain_item(&self, since: UtcTime) -> HealthItem {
+        let (state, detail, fix) = match self.keychain.health() {
+            KeychainHealth::Unknown => {
+                (HealthState::Warn, "the keyring has not answered yet".to_owned(), None)
+            }
+            KeychainHealth::Kept => (HealthState::Ok, "the keyring keeps credentials".to_owned(), None),
+            KeychainHealth::SessionOnly => (
+                HealthState::Warn,
+                "credentials are kept in memory and gone when the engine stops".to_owned(),
+                Some("start with `--credential-store os` or `file`".to_owned()),
+            ),
+            KeychainHealth::Failing(error) => (
+                HealthState::Bad,
+                error.to_string(),
+                Some("unlock or start the keyring, or start with `--credential-store file`".to_owned()),
+            ),
+        };
+        HealthItem { component: "keyring".to_owned(), state, since, detail, fix }
+    }
+}
+
+fn agent_item(agent: &AgentView, since: UtcTime) -> HealthItem {
+    let (state, detail, fix) = match agent.link {
+        LinkView::Up => (HealthState::Ok, format!("answers; {} open tasks", agent.open_tasks), None),
+        LinkView::Unknown => (HealthState::Ok, "not called since the start".to_owned(), None),
+        LinkView::Down => (
+            HealthState::Bad,
+            format!("cannot be reached; {} open tasks wait for it", agent.open_tasks),
+            Some(format!("check that it runs, then `taskbell agent test {}`", agent.name)),
+        ),
+    };
+    HealthItem { component: format!("agent {}", agent.name), state, since, detail, fix }
+}
