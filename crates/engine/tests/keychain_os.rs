@@ -80,6 +80,12 @@ struct Daemon(Child);
 
 impl Daemon {
     fn start() -> Self {
+        let control = Path::new(&std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("keyring/control");
+        // One that was killed leaves its own behind, which would look like ours being ready.
+        match std::fs::remove_file(&control) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("{error}"),
+            Ok(()) | Err(_) => {}
+        }
         let mut child = Command::new("gnome-keyring-daemon")
             .args(["--foreground", "--unlock", "--components=secrets"])
             .stdin(Stdio::piped())
@@ -91,7 +97,6 @@ impl Daemon {
         let daemon = Self(child);
         let started = Instant::now();
         // Asking the bus before our daemon has the name would make the bus start another one.
-        let control = Path::new(&std::env::var_os("XDG_RUNTIME_DIR").unwrap()).join("keyring/control");
         while !(control.exists() && has_collection()) {
             assert!(started.elapsed() < Duration::from_secs(20), "the keyring must start");
             std::thread::sleep(Duration::from_millis(50));
