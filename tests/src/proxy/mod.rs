@@ -212,7 +212,13 @@ impl FaultProxy {
             cuts: watch::Sender::new(None),
         });
         let mut proxy = Self { shared, port: free_port(), listening: None };
-        proxy.up().await;
+        let mut tries = 0;
+        // Another test program may have taken the port in the meantime.
+        while let Err(error) = proxy.listen().await {
+            tries += 1;
+            assert!(tries < 10, "cannot listen on port {}: {error}", proxy.port);
+            proxy.port = free_port();
+        }
         proxy
     }
 
@@ -264,9 +270,11 @@ impl FaultProxy {
     /// When the port was taken meanwhile.
     pub async fn up(&mut self) {
         assert!(self.listening.is_none(), "it listens already");
-        let listener = TcpListener::bind(("127.0.0.1", self.port))
-            .await
-            .unwrap_or_else(|error| panic!("cannot listen on port {}: {error}", self.port));
+        self.listen().await.unwrap_or_else(|error| panic!("cannot listen on port {}: {error}", self.port));
+    }
+
+    async fn listen(&mut self) -> std::io::Result<()> {
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await?;
         let shared = Arc::clone(&self.shared);
         self.listening = Some(tokio::spawn(async move {
             let mut connections = JoinSet::new();
@@ -275,6 +283,7 @@ impl FaultProxy {
                 while connections.try_join_next().is_some() {}
             }
         }));
+        Ok(())
     }
 
     /// All requests so far, in order of arrival.
