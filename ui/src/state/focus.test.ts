@@ -6,16 +6,17 @@ let calls: unknown[];
 let focused: boolean;
 let stop: () => void;
 
-const host = {
-  request: (method: string, path: string, body?: unknown) => {
-    calls.push([method, path, body]);
-    return Promise.resolve(null);
-  },
-} as Host;
+let host: Host;
 
 beforeEach(() => {
   vi.useFakeTimers();
   calls = [];
+  host = {
+    request: (method: string, path: string, body?: unknown) => {
+      calls.push([method, path, body]);
+      return Promise.resolve(null);
+    },
+  } as Host;
   focused = true;
   vi.spyOn(document, "hasFocus").mockImplementation(() => focused);
 });
@@ -44,4 +45,11 @@ test("a page that shows no task tells nothing", () => {
   stop = reportFocus(host, null);
   vi.advanceTimersByTime(20_000);
   expect(calls).toEqual([]);
+});
+
+test("turning from a task to a screen without one is told at once", () => {
+  reportFocus(host, "demo/t-1")();
+  stop = reportFocus(host, null);
+  vi.advanceTimersByTime(20_000);
+  expect(calls.slice(1)).toEqual([["PUT", "/focus", { task: null }]]);
 });
