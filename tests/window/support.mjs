@@ -164,13 +164,29 @@ export async function openWindow(env, args = []) {
     capabilities: { alwaysMatch: { "webkitgtk:browserOptions": { binary: program, args } } },
   });
   const session = `/session/${sessionId}`;
+  /** By CSS, or by XPath after `xpath:`. */
+  const find = async (selector) => {
+    const xpath = selector.startsWith("xpath:") && selector.slice("xpath:".length);
+    const given = xpath ? { using: "xpath", value: xpath } : { using: "css selector", value: selector };
+    return Object.values(await call("POST", `${session}/element`, given))[0];
+  };
   return {
     get: (path) => call("GET", `${session}${path}`),
     execute: (script, ...args) => call("POST", `${session}/execute/sync`, { script, args }),
     executeAsync: (script, ...args) => call("POST", `${session}/execute/async`, { script, args }),
     async click(selector) {
-      const found = await call("POST", `${session}/element`, { using: "css selector", value: selector });
-      await call("POST", `${session}/element/${Object.values(found)[0]}/click`, {});
+      await call("POST", `${session}/element/${await find(selector)}/click`, {});
+    },
+    /** Types into a field, as a keyboard does. */
+    async type(selector, text) {
+      await call("POST", `${session}/element/${await find(selector)}/value`, { text });
+    },
+    /** Presses keys together: what holds first, the key last. To whatever has the focus. */
+    async keys(...held) {
+      const down = held.map((value) => ({ type: "keyDown", value }));
+      const up = held.toReversed().map((value) => ({ type: "keyUp", value }));
+      const actions = [{ type: "key", id: "keyboard", actions: [...down, ...up] }];
+      await call("POST", `${session}/actions`, { actions });
     },
     /** One command of the program, as the page calls it: its value, or an error with its code. */
     async invoke(command, args = {}) {
