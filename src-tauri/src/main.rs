@@ -10,6 +10,7 @@
 //! | what the page may ask | [`commands`], [`links`] |
 //! | what the page is told | [`feed`] |
 //! | the window and its fence | [`window`] |
+//! | notices where D-Bus has none | [`plain_notices`] |
 //! | the icon and its menu | [`tray`] |
 //! | what the program is while it runs | [`desk`] |
 
@@ -21,6 +22,7 @@ mod feed;
 mod instance;
 mod links;
 mod options;
+mod plain_notices;
 #[cfg(test)]
 mod testing;
 mod tray;
@@ -112,8 +114,6 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let windows = Windows::new();
     // Listening before the engine starts, so that whoever finds the engine finds its window.
     let calls = windows.listen();
-    let engine = options.engine(data_dir.clone(), windows)?;
-
     let app = tauri::Builder::<Wry>::new()
         .plugin(tauri_plugin_notification::init())
         .manage(Desk::new())
@@ -126,6 +126,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         ])
         .build(tauri::generate_context!())?;
     let handle = app.handle().clone();
+    let engine = options.engine(data_dir.clone(), windows, plain_notices::by_plugin(handle.clone()))?;
     match found {
         // The window opens meanwhile; the page waits for the engine, not the user for the page.
         Found::Nothing | Found::Window => drop(runtime.spawn(start_engine(handle.clone(), data_dir, engine))),

@@ -8,7 +8,7 @@ use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::{DataDir, DataDirError};
 use taskbell_engine::keychain::{KeychainError, passphrase_from_environment};
 use taskbell_engine::listen::DEFAULT_ADDRESS;
-use taskbell_engine::notifier::Notices;
+use taskbell_engine::notifier::{Notices, OtherWay};
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken};
 
 /// The window of Taskbell: what waits for you, and what runs.
@@ -47,7 +47,12 @@ impl Options {
     }
 
     /// What the engine in this process is started with.
-    pub fn engine(&self, data_dir: DataDir, windows: Windows) -> Result<EngineOptions, KeychainError> {
+    pub fn engine(
+        &self,
+        data_dir: DataDir,
+        windows: Windows,
+        other_way: OtherWay,
+    ) -> Result<EngineOptions, KeychainError> {
         Ok(EngineOptions {
             data_dir,
             gateway: self.gateway,
@@ -59,7 +64,7 @@ impl Options {
             },
             demo: self.demo,
             windows,
-            notices: Notices::Shown,
+            notices: Notices::ShownOr { address: None, other: other_way },
         })
     }
 }
@@ -77,7 +82,7 @@ mod tests {
     #[test]
     fn a_desktop_goes_on_without_its_port() {
         let options = Options::try_parse_from(["taskbell-desktop", "--demo"]).unwrap();
-        let engine = options.engine(DataDir::at("x"), Windows::new()).unwrap();
+        let engine = options.engine(DataDir::at("x"), Windows::new(), OtherWay::new(|_, _| Ok(()))).unwrap();
         assert!(engine.demo);
         assert_eq!(engine.gateway_taken, GatewayTaken::Retry);
     }

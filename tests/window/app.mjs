@@ -299,14 +299,28 @@ async function attached(env) {
     { env, stdio: ["ignore", "pipe", "pipe"] },
   );
   const ready = JSON.parse(await waitUntil("headless engine", () => engine.log.match(/^\{.*"ready":true.*\}$/m)?.[0]));
+  // Two ends that nobody is there to be told of.
+  const notices = () => JSON.parse(run(taskbell, ["notice", "list", "--json", "--data-dir", data], env));
+  const early = [1, 2].map(() => JSON.parse(run(taskbell, ["send", "demo", "steps=1 interval=0.1", "--json", "--data-dir", data], env)).task);
+  await waitUntil("two recorded ends", () => notices().items.filter((one) => one.outcome === "no-desktop").length === 2);
+  const onScreen = () => Number(run("dunstctl", ["count", "displayed"], env)) + Number(run("dunstctl", ["count", "waiting"], env));
+  check("without a window nothing is shown", onScreen() === 0);
   const window = await openWindow(env, args(data));
   await shown(env);
+  await waitUntil("digest", () => onScreen() === 1);
+  const digest = notices().items.filter((one) => early.includes(one.task));
+  check("a window that comes later has one notice of both", digest.every((one) => one.outcome === "merged"), digest);
+  run("dunstctl", ["close-all"], env);
+  await waitUntil("empty screen", () => onScreen() === 0);
   const heard = await listen(window, null);
   await waitUntil("feed", async () => (await heard()).some((one) => one.link === "live"));
   const sent = JSON.parse(run(taskbell, ["send", "demo", "steps=1 interval=0.1", "--json", "--data-dir", data], env));
   await waitUntil("change of another program's task", async () =>
     changesIn(await heard()).some((change) => change.task === sent.task),
   );
+  await waitUntil("notice of it", () => onScreen() === 1);
+  check("what happens while a window is attached is shown", true);
+  run("dunstctl", ["close-all"], env);
   const tasks = await asked(window, "GET", "/tasks");
   check("an attached window shows the headless engine's tasks and hears of changes", tasks.items[0].task === sent.task, tasks);
   const held = run(taskbell, ["doctor", "--json", "--data-dir", data], env);

@@ -166,9 +166,11 @@ impl ApiClient {
         ChangeFeed::new(self.clone(), after, task)
     }
 
-    /// From now on this program shows a window of the engine's: what it is asked to do.
+    /// From now on this program shows a window of the engine's: what it is asked to do. Meanwhile the engine shows
+    /// notices on the session's desktop.
     pub async fn window_calls(&self) -> Result<WindowCallFeed, ClientError> {
-        Ok(WindowCallFeed::new(self.open(&Endpoint::new("window/calls")).await?))
+        let endpoint = Endpoint::new("window/calls").with("notices", true);
+        Ok(WindowCallFeed::new(self.open(&endpoint).await?))
     }
 
     /// Passes a request of the page on as it is: a path under `/api/v1/` with its query, and a JSON body.

@@ -7,6 +7,7 @@
 //! Clicks and buttons come out as [`NoticeEvent`]s; what they open is the window's business.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,9 @@ use crate::store::tasks::find;
 
 #[cfg(target_os = "linux")]
 mod freedesktop;
+mod other_way;
+
+pub use other_way::{OtherWay, PlainNotice};
 
 /// A focus that is not renewed is over: the page may be gone.
 const FOCUS_LASTS: Duration = Duration::from_secs(10);
@@ -36,11 +40,18 @@ const TEST_WAITS: Duration = Duration::from_secs(10);
 /// Whether this engine shows notices.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Notices {
-    /// There is no window that a click could open.
+    /// There is no window that a click could open; while one is attached, as [`Self::Shown`].
     #[default]
     Recorded,
     /// On the desktop of this session.
     Shown,
+    /// The same, and another way where that desktop has nobody who shows notices, or is none that we can talk to;
+    /// on systems without D-Bus the other way alone.
+    ShownOr {
+        /// Of the desktop's bus; `None`: the session's.
+        address: Option<String>,
+        other: OtherWay,
+    },
     /// On the desktop of the session with that D-Bus address.
     ShownOn(String),
 }
@@ -109,54 +120,94 @@ enum Signal {
     Restarted,
 }
 
+/// A notice that is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct OnScreen {
+    id: u32,
+    /// What is less certain of it than of others.
+    detail: Option<String>,
+}
+
+/// The other way tells no errors.
+const UNCERTAIN: &str = "handed to the system, which does not tell whether it shows it";
+
 enum Desktop {
     /// Nobody shows notices here.
     Absent,
     #[cfg(target_os = "linux")]
-    Freedesktop(freedesktop::Freedesktop),
+    Freedesktop(freedesktop::Freedesktop, Option<OtherWay>),
+    #[cfg(not(target_os = "linux"))]
+    Other(OtherWay),
 }
 
 impl Desktop {
     #[cfg(target_os = "linux")]
     fn of(notices: Notices) -> Self {
-        match notices {
-            Notices::Recorded => Self::Absent,
-            Notices::Shown => Self::Freedesktop(freedesktop::Freedesktop::new(None)),
-            Notices::ShownOn(address) => Self::Freedesktop(freedesktop::Freedesktop::new(Some(address))),
-        }
+        let (address, other) = match notices {
+            Notices::Recorded => return Self::Absent,
+            Notices::Shown => (None, None),
+            Notices::ShownOn(address) => (Some(address), None),
+            Notices::ShownOr { address, other } => (address, Some(other)),
+        };
+        Self::Freedesktop(freedesktop::Freedesktop::new(address), other)
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn of(_notices: Notices) -> Self {
-        Self::Absent
+    fn of(notices: Notices) -> Self {
+        match notices {
+            Notices::ShownOr { other, .. } => Self::Other(other),
+            Notices::Recorded | Notices::Shown | Notices::ShownOn(_) => Self::Absent,
+        }
     }
 
     fn is_absent(&self) -> bool {
         matches!(self, Self::Absent)
     }
 
-    async fn show(&mut self, bubble: &Bubble) -> Result<u32, ShowError> {
+    async fn show(&mut self, bubble: &Bubble) -> Result<OnScreen, ShowError> {
         match self {
             Self::Absent => Err(ShowError::NoDesktop("this engine has no window".to_owned())),
             #[cfg(target_os = "linux")]
-            Self::Freedesktop(desktop) => desktop.show(bubble).await,
+            Self::Freedesktop(desktop, other) => match (desktop.show(bubble).await, other) {
+                (Ok(id), _) => Ok(OnScreen { id, detail: None }),
+                // Only where it is certain that nothing was shown: what hung may still show it.
+                (Err(error @ (ShowError::NoDesktop(_) | ShowError::Absent)), Some(other)) => {
+                    let id = other.show(bubble).await?;
+                    Ok(OnScreen { id, detail: Some(format!("{error}; {UNCERTAIN}")) })
+                }
+                (Err(error), _) => Err(error),
+            },
+            #[cfg(not(target_os = "linux"))]
+            Self::Other(other) => {
+                let id = other.show(bubble).await?;
+                Ok(OnScreen { id, detail: Some(UNCERTAIN.to_owned()) })
+            }
         }
     }
 
     async fn close(&mut self, id: u32) {
         match self {
             Self::Absent => {}
+            #[cfg(not(target_os = "linux"))]
+            Self::Other(_) => tracing::debug!(id, "a notice is not taken back here"),
             #[cfg(target_os = "linux")]
-            Self::Freedesktop(desktop) => desktop.close(id).await,
+            Self::Freedesktop(desktop, _) => desktop.close(id).await,
         }
     }
 
-    /// Never, where there is none.
+    /// Never, where nothing is heard of notices.
     async fn next_signal(&mut self) -> Signal {
         match self {
             Self::Absent => std::future::pending().await,
+            #[cfg(not(target_os = "linux"))]
+            Self::Other(other) => other.next_signal().await,
             #[cfg(target_os = "linux")]
-            Self::Freedesktop(desktop) => desktop.next_signal().await,
+            Self::Freedesktop(desktop, None) => desktop.next_signal().await,
+            #[cfg(target_os = "linux")]
+            Self::Freedesktop(desktop, Some(other)) => tokio::select! {
+                signal = desktop.next_signal() => signal,
+                signal = other.next_signal() => signal,
+            },
         }
     }
 }
@@ -171,6 +222,8 @@ struct Inner {
     /// The focus or a row that makes no change is another.
     bell: Notify,
     events: broadcast::Sender<NoticeEvent>,
+    /// Windows of other programs that are attached.
+    attached: AtomicUsize,
     tests: mpsc::Sender<oneshot::Sender<Result<i64, StoreError>>>,
 }
 
@@ -180,11 +233,18 @@ impl Notifier {
         let (events, _) = broadcast::channel(64);
         let (tests, asked) = mpsc::channel(4);
         let now_ms = parts.now_ms();
-        let notifier =
-            Self(Arc::new(Inner { parts, focus: Mutex::default(), bell: Notify::new(), events, tests }));
+        let notifier = Self(Arc::new(Inner {
+            parts,
+            focus: Mutex::default(),
+            bell: Notify::new(),
+            events,
+            attached: AtomicUsize::new(0),
+            tests,
+        }));
         let worker = Worker {
             notifier: notifier.clone(),
-            desktop: Desktop::of(notices),
+            desktop: Desktop::of(notices.clone()),
+            notices,
             asked,
             on_desktop: HashMap::new(),
             allowance: Allowance::new(now_ms),
@@ -196,6 +256,14 @@ impl Notifier {
     /// What users do with notices, from now on.
     pub fn events(&self) -> broadcast::Receiver<NoticeEvent> {
         self.0.events.subscribe()
+    }
+
+    /// A window of another program is there until what is answered is dropped. While one is, an engine that has
+    /// none of its own shows notices on the session's desktop, first those that nobody could be told.
+    pub fn attend(&self) -> Attendance {
+        self.0.attached.fetch_add(1, Ordering::SeqCst);
+        self.0.bell.notify_one();
+        Attendance(self.clone())
     }
 
     /// Our window has the focus and shows this task, or has it not. Holds for 10 s.
@@ -235,6 +303,17 @@ impl Notifier {
     }
 }
 
+/// A window that is attached, for as long as it is kept.
+pub struct Attendance(Notifier);
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        let Inner { attached, bell, .. } = &*self.0.0;
+        attached.fetch_sub(1, Ordering::SeqCst);
+        bell.notify_one();
+    }
+}
+
 /// What is on the desktop under one tag.
 struct OnDesktop {
     id: u32,
@@ -246,6 +325,7 @@ struct OnDesktop {
 /// The worker. It alone talks to the desktop.
 pub struct Worker {
     notifier: Notifier,
+    notices: Notices,
     desktop: Desktop,
     asked: mpsc::Receiver<oneshot::Sender<Result<i64, StoreError>>>,
     on_desktop: HashMap<String, OnDesktop>,
@@ -338,8 +418,26 @@ impl Worker {
         Ok(())
     }
 
+    /// Without a window of its own this engine shows notices while another program's is attached.
+    async fn look_for_windows(&mut self) -> Result<(), StoreError> {
+        if self.notices != Notices::Recorded {
+            return Ok(());
+        }
+        let attended = self.notifier.0.attached.load(Ordering::SeqCst) > 0;
+        if attended && self.desktop.is_absent() {
+            self.desktop = Desktop::of(Notices::Shown);
+            self.start().await?;
+        } else if !attended && !self.desktop.is_absent() {
+            // What is on the screen stays there; nobody would answer its buttons.
+            self.desktop = Desktop::Absent;
+            self.on_desktop.clear();
+        }
+        Ok(())
+    }
+
     /// One pass. When to look again, where nothing changes before.
     pub async fn run_once(&mut self) -> Result<Option<i64>, StoreError> {
+        self.look_for_windows().await?;
         let now_ms = self.parts().now_ms();
         if now_ms.saturating_sub(self.heard_since_ms) >= notice::SILENCE_MS {
             self.note_silence(now_ms).await?;
@@ -424,7 +522,7 @@ impl Worker {
         let mut bubble = bubble_of(&group);
         bubble.replaces = self.on_desktop.get(&bubble.tag).map(|shown| shown.id);
         match self.desktop.show(&bubble).await {
-            Ok(id) => {
+            Ok(OnScreen { id, detail: uncertain }) => {
                 let task = match group.as_slice() {
                     [row] => row.task.clone(),
                     _ => None,
@@ -432,7 +530,7 @@ impl Worker {
                 let shown = OnDesktop { id, attention: attention.clone(), task };
                 self.on_desktop.insert(bubble.tag, shown);
                 let (rest, detail) = match group.len() {
-                    1 => (NoticeOutcome::Shown, None),
+                    1 => (NoticeOutcome::Shown, uncertain),
                     count => (NoticeOutcome::Merged, Some(format!("one of {count} in one notice"))),
                 };
                 self.record(attention, NoticeOutcome::Shown, detail.clone()).await?;

@@ -13,7 +13,7 @@ use taskbell_core::ids::{AgentName, TaskRef};
 use taskbell_engine::api::views::NoticeView;
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
-use taskbell_engine::notifier::{NoticeEvent, Notices};
+use taskbell_engine::notifier::{NoticeEvent, Notices, OtherWay};
 use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
 use taskbell_engine::tasks::{Outgoing, Sent};
 use tokio::sync::broadcast;
@@ -426,4 +426,31 @@ async fn an_end_is_not_shown_again_by_an_engine_that_was_killed_before_it_could_
     assert_eq!(rows(folder.path()), [("finished".to_owned(), true, Some("failed".to_owned()))]);
     let told = session.titles().iter().filter(|title| *title == "demo finished").count();
     assert_eq!(told, 1, "at most once, and here it was: {:?}", session.titles());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_nobody_shows_notices_another_way_is_taken_and_its_buttons_are_heard() {
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let other = OtherWay::new(move |notice, _| told.send(notice).map_err(|error| error.to_string()));
+    let folder = tempfile::tempdir().unwrap();
+    let address = Some("unix:path=/nonexistent/bus".to_owned());
+    let notices = Notices::ShownOr { address, other: other.clone() };
+    let running =
+        RunningEngine::start(EngineOptions { notices, ..options(folder.path(), "") }).await.unwrap();
+    let events = running.engine().notifier().events();
+    let mut world = World { running, events, _folder: folder };
+    let task = world.send("steps=3 interval=0.05 ask=1").await;
+    world.until_outcomes(&[("waiting", "shown")]).await;
+    let detail = world.notices().await.remove(0).detail.unwrap();
+    assert!(detail.contains("no desktop session") && detail.contains("does not tell"), "{detail}");
+    let notice = heard.try_recv().unwrap();
+    assert_eq!((notice.title.as_str(), notice.can_snooze), ("demo needs your answer", true));
+    other.press(notice.id, "tap");
+    let pressed = tokio::time::timeout(SOON, world.events.recv()).await.unwrap();
+    assert_eq!(pressed, Ok(NoticeEvent::Clicked(Some(task.clone()))));
+    other.press(notice.id, "snooze");
+    let pressed = tokio::time::timeout(SOON, world.events.recv()).await.unwrap();
+    assert_eq!(pressed, Ok(NoticeEvent::Snoozed(task)));
+    assert!(heard.try_recv().is_err(), "handed over once");
+    world.running.stop().await;
 }

@@ -561,7 +561,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a window is asked, as event stream, for as long as the window is there. */
+        /**
+         * What a window is asked, as event stream, for as long as the window is there. An engine that has no window of
+         *     its own shows notices meanwhile, if asked to.
+         */
         get: operations["window_calls"];
         put?: never;
         post?: never;
@@ -2410,7 +2413,10 @@ export interface operations {
     };
     window_calls: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Show notices on this session's desktop while I listen */
+                notices?: boolean;
+            };
             header?: never;
             path?: never;
             cookie?: never;

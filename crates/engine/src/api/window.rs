@@ -96,22 +96,26 @@ async fn raise_window(State(state): State<ApiState>) -> Result<StatusCode, ApiEr
     }
 }
 
-/// What a window is asked, as event stream, for as long as the window is there.
+/// What a window is asked, as event stream, for as long as the window is there. An engine that has no window of
+/// its own shows notices meanwhile, if asked to.
 #[utoipa::path(
     get, path = "/window/calls", tag = "window",
+    params(("notices" = Option<bool>, Query, description = "Show notices on this session's desktop while I listen")),
     responses(
         (status = 200, body = Object, content_type = "text/event-stream"),
         (status = "default", body = ErrorBody),
     ),
 )]
 async fn window_calls(State(state): State<ApiState>, params: Params) -> Result<Response, ApiError> {
-    params.only(&[])?;
+    let params = params.only(&["notices"])?;
     let calls = state.windows.listen();
+    let attendance = params.flag("notices")?.then(|| state.engine.notifier().attend());
     // The comment first, so that a window knows that it is heard.
     let opening = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b": listening\n\n")) });
-    let body = stream::unfold((calls, state.stop.clone()), |(mut calls, mut stop)| async move {
+    let listening = (calls, state.stop.clone(), attendance);
+    let body = stream::unfold(listening, |(mut calls, mut stop, attendance)| async move {
         let block = next_block(&mut calls, &mut stop).await?;
-        Some((Ok(block), (calls, stop)))
+        Some((Ok(block), (calls, stop, attendance)))
     });
     let body = Body::from_stream(futures::StreamExt::chain(opening, body));
     Ok(([(header::CONTENT_TYPE, "text/event-stream")], body).into_response())
