@@ -9,6 +9,8 @@ export class Agent {
   listeners = new Map();
   /** Messages received, the newest last. */
   received = [];
+  /** What the card says otherwise than a plain one. */
+  card = {};
   /** What a new task begins as: its state, words and artifacts. */
   begin = () => ({ state: "WORKING", text: "" });
 
@@ -75,6 +77,7 @@ export class Agent {
         defaultInputModes: ["text/plain"],
         defaultOutputModes: ["text/plain"],
         skills: [],
+        ...this.card,
       });
       return;
     }

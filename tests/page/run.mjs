@@ -3,32 +3,22 @@
 //
 //   TASKBELL_BIN       the program (default: the debug build)
 //   TASKBELL_CHROMIUM  the browser (default: /usr/bin/chromium)
+//   TASKBELL_HOSTILE   another folder of hostile rows (default: tests/hostile)
+//   TASKBELL_PEERS     where tests/peers/setup put the SDKs (default: ~/.cache/taskbell/peers)
+//
+// A word after the name runs only the stories that hold it.
 //
 // Everything it starts ends with it.
 import { readFileSync } from "node:fs";
 import { Agent } from "./agent.mjs";
+import { agentOutput } from "./agent_output.mjs";
 import { axeSource, launch, open } from "./browser.mjs";
+import { check, count, show, waitUntil } from "./checks.mjs";
 import { Engine } from "./engine.mjs";
+import { PEERS, withPeer } from "./peers.mjs";
 import { play } from "./story.mjs";
 
-const LIMIT_MS = 300_000;
-let passed = 0;
-let failed = 0;
-
-function check(sentence, holds, seen) {
-  holds ? (passed += 1) : (failed += 1);
-  console.log(holds ? `ok      ${sentence}` : `FAILED  ${sentence}: ${JSON.stringify(seen)}`);
-}
-
-async function waitUntil(what, ask, limit = 15_000) {
-  const end = performance.now() + limit;
-  while (performance.now() < end) {
-    const value = await ask();
-    if (value) return value;
-    await new Promise((next) => setTimeout(next, 50));
-  }
-  throw new Error(`no ${what} within ${limit / 1000} s`);
-}
+const LIMIT_MS = 600_000;
 
 /** Rows of our own lists; a select has options too. */
 const ROWS = "[role=listbox] [role=option]";
@@ -41,9 +31,6 @@ async function breaches(page) {
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html.slice(0, 160)}`));
 }
-
-const anchor = (task) => `#/tasks/${task.slice(0, task.indexOf("/"))}/${encodeURIComponent(task.slice(task.indexOf("/") + 1))}`;
-const show = (page, task) => page.evaluate((to) => (location.hash = to), anchor(task));
 
 async function firstRun(browser, engine) {
   const page = await open(browser, engine);
@@ -360,6 +347,8 @@ const stories = {
   keyboard: () => keyboard(browser, fresh, agent),
   agents: () => agents(browser, fresh, agent),
   "hostile text": () => hostile(browser, fresh, agent),
+  "agent output": () => agentOutput(browser, fresh),
+  ...Object.fromEntries(PEERS.map((peer) => [`peer ${peer.name}`, () => withPeer(browser, peer)])),
   "500 tasks": () => manyTasks(browser, desk),
   looks: () => looks(browser, desk, story),
   "engine gone": () => engineGone(browser, desk),
@@ -370,11 +359,13 @@ try {
   for (const [name, run] of Object.entries(stories)) {
     if (process.argv[2] && !name.includes(process.argv[2])) continue;
     console.log(`-- ${name}`);
+    const began = performance.now();
     try {
       await run();
     } catch (error) {
       check(name, false, error.message.split("\n").slice(0, 4).join(" "));
     }
+    console.log(`   ${((performance.now() - began) / 1000).toFixed(1)} s`);
   }
 } finally {
   await browser.close();
@@ -382,5 +373,5 @@ try {
   await Promise.all([...(story?.agents.values() ?? [])].map((one) => one.stop()));
 }
 clearTimeout(alarm);
-console.log(`${passed} passed, ${failed} failed`);
-process.exit(failed === 0 ? 0 : 1);
+console.log(`${count.passed} passed, ${count.failed} failed`);
+process.exit(count.failed === 0 ? 0 : 1);

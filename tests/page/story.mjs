@@ -3,7 +3,8 @@ import { Agent } from "./agent.mjs";
 
 const text = (name, body) => [{ artifactId: name, name, parts: [{ text: body }] }];
 
-const REPORT = `# Recall under deletes
+/** What an agent brings on a good day. */
+export const REPORT = `# Recall under deletes
 
 Deleting **10 %** of the vectors without a rebuild costs between 0.4 and 3.1 points of recall at 10, depending on how the index repairs its graph. [The longest of the papers](https://papers.example.org/2311.01234) measures it directly.
 
