@@ -6,12 +6,19 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { launch, open } from "../../tests/page/browser.mjs";
 import { Engine } from "../../tests/page/engine.mjs";
-import { play, TITLES } from "../../tests/page/story.mjs";
+import { play, REPORT, TITLES } from "../../tests/page/story.mjs";
 
 const folder = resolve(import.meta.dirname, "../../docs/screenshots");
 mkdirSync(folder, { recursive: true });
 
 const LONG = TITLES.find((title) => title.length > 150);
+
+/** Some 300 kB of it. */
+const ANSWER = Array.from(
+  { length: Math.ceil(300_000 / REPORT.length) },
+  (_, at) => `## Part ${at + 1}\n\n${REPORT}`,
+).join("\n");
+const ANSWERED = "Review all indexes of the catalogue, one by one";
 
 const fresh = await Engine.start();
 const engine = await Engine.start();
@@ -20,6 +27,12 @@ let agents = new Map();
 try {
   const story = await play(engine, { extra: 480 });
   agents = story.agents;
+  agents.get("reader").begin = () => ({
+    state: "COMPLETED",
+    text: "All of them are reviewed.",
+    artifacts: [{ artifactId: "review.md", name: "review.md", parts: [{ text: ANSWER }] }],
+  });
+  story.tasks.set(ANSWERED, await engine.send(ANSWERED, "reader"));
   const hash = (title) => {
     const task = story.tasks.get(title);
     const slash = task.indexOf("/");
@@ -51,6 +64,12 @@ try {
     await see("Compare recall of the three candidate indexes");
     await page.getByRole("tab", { name: "Result" }).click();
     await shoot(page, "result");
+    await see(ANSWERED);
+    await page.getByRole("heading", { name: "Part 1", exact: true }).waitFor();
+    // In the midst of it.
+    await page.locator("#task-panel").hover();
+    await page.mouse.wheel(0, 1100);
+    await shoot(page, "long-answer");
     await see("Nightly dependency review");
     await shoot(page, "reconnecting");
     await see("لخّص ملاحظات اجتماع الأسبوع الماضي وأرسل القرارات");
