@@ -89,8 +89,13 @@ async function firstRun(user, desk, env) {
   const { timeline } = await user.api(`/tasks/${task}`);
   check("the answer was typed and sent with Ctrl+Enter", JSON.stringify(timeline).includes("go on, please"), timeline);
 
+  const ended = async () => (await user.api(`/tasks/${task}`)).state === "completed";
+  await waitUntil("end of the task", ended, WORKS_MS);
+  check("the task ended", true);
+  // The question's bubble may still stand there for a moment.
+  const endTold = async () => (await noticesOf(user, task)).some((one) => one.kind === "finished" && one.outcome);
+  await waitUntil("notice of the end", endTold, WORKS_MS);
   await noticeShown(user, desk, task);
-  check("the task ended", (await user.api(`/tasks/${task}`)).state === "completed");
   desk.press("open");
   await waitUntil("task of the notice", async () => (await user.task()) === task);
   check("the notice of the end leads to it as well", true);
