@@ -18,6 +18,20 @@ macro_rules! with_every_peer {
         with_every_peer!(@ py1 Py1 $($scenario)*);
         with_every_peer!(@ js03 Js03 $($scenario)*);
         with_every_peer!(@ js1 Js1 $($scenario)*);
+        with_every_peer!(@long rs Rs $($scenario)*);
+    };
+    // The reference server takes minutes to build.
+    (@long $module:ident $kind:ident $($scenario:ident)*) => {
+        mod $module {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $scenario() {
+                    if taskbell_tests::long_run(stringify!($scenario)) {
+                        super::$scenario(taskbell_tests::PeerKind::$kind).await;
+                    }
+                }
+            )*
+        }
     };
     (@ $module:ident $kind:ident $($scenario:ident)*) => {
         mod $module {
