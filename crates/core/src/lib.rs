@@ -20,6 +20,7 @@
 //! | peers' text as a clean line | [`text`] |
 //! | peers' markdown as a tree without HTML | [`markdown`] |
 //! | where a client wants to be called back | [`push_config`] |
+//! | what a callback claimed, held against the task | [`verdict`] |
 
 pub mod agent;
 pub mod backoff;
@@ -41,3 +42,4 @@ pub mod state;
 pub mod stream;
 pub mod task;
 pub mod text;
+pub mod verdict;
