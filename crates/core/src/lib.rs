@@ -21,16 +21,20 @@
 //! | peers' markdown as a tree without HTML | [`markdown`] |
 //! | where a client wants to be called back | [`push_config`] |
 //! | what a callback claimed, held against the task | [`verdict`] |
+//! | which addresses may be called back | [`target`] |
+//! | when a callback is tried, and how many at once | [`delivery`], [`lanes`] |
 
 pub mod agent;
 pub mod backoff;
 pub mod credential;
+pub mod delivery;
 pub mod dialect;
 pub mod fault;
 pub mod follow;
 pub mod ids;
 pub mod json;
 pub mod jsonrpc;
+pub mod lanes;
 pub mod markdown;
 pub mod merge;
 pub mod notice;
@@ -40,6 +44,7 @@ pub mod retry_after;
 pub mod sse;
 pub mod state;
 pub mod stream;
+pub mod target;
 pub mod task;
 pub mod text;
 pub mod verdict;
