@@ -1,11 +1,11 @@
 //! The operations of the engine that commands use, with the types of the API. One list, nothing else.
 
-use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::api::views::{
-    AgentTestView, AgentView, ArchiveRequest, CredentialRequest, HealthView, ImportOutcome, NewAgentRequest,
-    NoticeView, Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest,
-    ReplyRequest, ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail,
-    TaskFilter, TaskSummary, WatchRequest,
+    AgentTestView, AgentView, ArchiveRequest, ClientView, CredentialRequest, HealthView, ImportOutcome,
+    NewAgentRequest, NewClientRequest, NewClientView, NoticeView, Page, PageLoginView, PinDialectRequest,
+    PinRequest, ReconcileItem, ReconcileRequest, ReplyRequest, ResolvedView, SendOutcome, SendRequestView,
+    SettingRequest, SettingView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::data_dir::DataDir;
@@ -131,6 +131,19 @@ impl Engine {
 
     pub async fn test_notice(&self) -> Answer<NoticeView> {
         self.0.post("notices/test", &serde_json::json!({})).await
+    }
+
+    pub async fn clients(&self) -> Answer<Page<ClientView>> {
+        self.0.get("clients").await
+    }
+
+    /// The answer holds the key, this once.
+    pub async fn add_client(&self, name: &ClientName) -> Answer<NewClientView> {
+        self.0.post("clients", &NewClientRequest { name: name.clone() }).await
+    }
+
+    pub async fn revoke_client(&self, name: &ClientName) -> Answer<()> {
+        self.0.delete(Endpoint::client(name)).await
     }
 
     pub async fn setting(&self, key: &str) -> Answer<SettingView> {

@@ -45,56 +45,79 @@ id!(
     ArtifactId
 );
 
-/// The name a user gave an agent: 1 to 64 of `a-z 0-9 - _ .`, starting with a letter or digit.
-/// It stands in URLs, file names and on the command line, hence the narrow alphabet.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct AgentName(String);
+macro_rules! name {
+    ($(#[$meta:meta])* $name:ident, $error:ident, $what:literal) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
 
-/// Why a text is no agent name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("agent name {text:?} must be 1 to 64 of a-z, 0-9, '-', '_' or '.', starting with a letter or digit")]
-pub struct AgentNameError {
-    pub text: String,
+        /// Why a text is no such name.
+        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+        #[error(
+            "{} name {text:?} must be 1 to 64 of a-z, 0-9, '-', '_' or '.', starting with a letter or digit",
+            $what
+        )]
+        pub struct $error {
+            pub text: String,
+        }
+
+        impl $name {
+            pub fn new(text: impl Into<String>) -> Result<Self, $error> {
+                let text = text.into();
+                if is_name(&text) { Ok(Self(text)) } else { Err($error { text: text.chars().take(80).collect() }) }
+            }
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = $error;
+            fn try_from(text: String) -> Result<Self, Self::Error> {
+                Self::new(text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $error;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> Self {
+                name.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
 }
 
-impl AgentName {
-    pub fn new(text: impl Into<String>) -> Result<Self, AgentNameError> {
-        let text = text.into();
-        let ok = (1..=64).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
-            && text.as_bytes()[0].is_ascii_alphanumeric();
-        if ok { Ok(Self(text)) } else { Err(AgentNameError { text: text.chars().take(80).collect() }) }
-    }
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
+name!(
+    /// The name a user gave an agent: 1 to 64 of `a-z 0-9 - _ .`, starting with a letter or digit.
+    /// It stands in URLs, file names and on the command line, hence the narrow alphabet.
+    AgentName,
+    AgentNameError,
+    "agent"
+);
+name!(
+    /// The name a user gave a client of the gateway, by the same rule.
+    ClientName,
+    ClientNameError,
+    "client"
+);
 
-impl TryFrom<String> for AgentName {
-    type Error = AgentNameError;
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::new(text)
-    }
-}
-
-impl std::str::FromStr for AgentName {
-    type Err = AgentNameError;
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::new(text)
-    }
-}
-
-impl From<AgentName> for String {
-    fn from(name: AgentName) -> Self {
-        name.0
-    }
-}
-
-impl fmt::Display for AgentName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
+fn is_name(text: &str) -> bool {
+    (1..=64).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-_.".contains(&b))
+        && text.as_bytes()[0].is_ascii_alphanumeric()
 }
 
 /// A task, named as people and scripts name it: `AGENT/TASKID`.

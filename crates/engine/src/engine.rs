@@ -20,6 +20,7 @@ use crate::api::views::{
 };
 use crate::error::EngineError;
 use crate::follower::Follower;
+use crate::gateway::Gateway;
 use crate::health::Subjects;
 use crate::keychain::Keychain;
 use crate::notifier::{Notices, Notifier};
@@ -47,6 +48,7 @@ struct Inner {
     tasks: Tasks,
     reconciler: Reconciler,
     notifier: Notifier,
+    gateway: Gateway,
     keychain: Keychain,
     opened: OpenReport,
     started_ms: i64,
@@ -85,9 +87,11 @@ impl Engine {
         }
         let times = store.read(settings::follow_times).await?;
         let parts = Parts::new(store, agents, clock, times);
+        let gateway = Gateway::load(parts.clone()).await?;
         let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let engine = Self(Arc::new(Inner {
             notifier,
+            gateway,
             tasks: Tasks::new(parts.clone()),
             reconciler: Reconciler::new(parts.clone()),
             keychain,
@@ -460,6 +464,12 @@ impl Engine {
             ));
         }
         self.summary_of(row.key).await
+    }
+
+    // The gateway.
+
+    pub fn gateway(&self) -> &Gateway {
+        &self.0.gateway
     }
 
     // Settings and health.

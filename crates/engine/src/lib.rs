@@ -12,6 +12,7 @@
 //! | what a user does with tasks | [`tasks`] |
 //! | keeping tasks attached | [`follower`] |
 //! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
+//! | agents as endpoints for local programs | [`gateway`] |
 //! | telling the user on the desktop | [`notifier`] |
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
@@ -34,6 +35,7 @@ pub mod engine;
 mod entrance;
 pub mod error;
 pub mod follower;
+pub mod gateway;
 pub mod health;
 pub mod keychain;
 pub mod link;
@@ -41,6 +43,7 @@ pub mod listen;
 pub mod notifier;
 pub mod parts;
 pub mod present;
+mod rate;
 pub mod reads;
 pub mod reconciler;
 pub mod rendered;

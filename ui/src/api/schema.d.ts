@@ -449,6 +449,41 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/clients": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All clients, by name. */
+        get: operations["list_clients"];
+        put?: never;
+        /** Adds a client. The answer is the only place where its key is ever shown. */
+        post: operations["add_client"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/clients/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Takes a client's key back. Its streams end; its tasks are followed on. */
+        delete: operations["revoke_client"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -741,6 +776,11 @@ export interface components {
             source: string;
             task?: string | null;
         };
+        /** @description A program that may call agents through the gateway. */
+        ClientView: {
+            createdAt: components["schemas"]["UtcTime"];
+            name: string;
+        };
         /** @description When the task was last confirmed, and by which channel. */
         ConfirmedView: {
             at: components["schemas"]["UtcTime"];
@@ -915,6 +955,15 @@ export interface components {
             /** @description Follow the card's address even to another origin. */
             useCardUrl?: boolean;
         };
+        NewClientRequest: {
+            name: string;
+        };
+        /** @description A new client with its key, which is told this once. */
+        NewClientView: {
+            /** @description Goes into `Authorization: Bearer …` of every call. */
+            key: string;
+            name: string;
+        };
         /** @description What was told, or is to be. */
         NoticeView: {
             at: components["schemas"]["UtcTime"];
@@ -1000,6 +1049,15 @@ export interface components {
                 source: string;
                 task?: string | null;
             })[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_ClientView: {
+            items: {
+                createdAt: components["schemas"]["UtcTime"];
+                name: string;
+            }[];
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
         };
@@ -2158,6 +2216,92 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["TaskSummary"];
                 };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_clients: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ClientView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    add_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewClientRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["NewClientView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    revoke_client: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Revoked */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: {
                 headers: {

@@ -2,6 +2,7 @@
 
 mod agent;
 mod cancel;
+mod client;
 mod completions;
 mod demo_agent;
 mod doctor;
@@ -43,6 +44,8 @@ pub enum Command {
     Cancel(cancel::Cancel),
     Reconcile(reconcile::Reconcile),
     #[command(subcommand)]
+    Client(client::Client),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Notice(notice::Notice),
@@ -69,6 +72,7 @@ impl Command {
             Self::Reply(reply) => reply.run(session).await,
             Self::Cancel(cancel) => cancel.run(session).await,
             Self::Reconcile(reconcile) => reconcile.run(session).await,
+            Self::Client(client) => client.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
             Self::Notice(notice) => notice.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,

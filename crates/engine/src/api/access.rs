@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq as _;
 use taskbell_core::credential::Secret;
 
 use super::proof;
-use super::rate::Bucket;
+use crate::rate::Bucket;
 
 /// How long a sign-in link is good.
 pub const NONCE_LASTS: Duration = Duration::from_secs(60);

@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `notices`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `notices`, `clients`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -22,6 +22,7 @@
 
 pub mod access;
 mod agents;
+mod clients;
 pub mod error;
 mod extract;
 pub mod feed;
@@ -29,7 +30,6 @@ pub mod guard;
 mod notices;
 mod page;
 pub mod proof;
-mod rate;
 mod session;
 mod settings;
 mod tasks;
@@ -123,6 +123,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(agents::routes())
         .merge(tasks::routes())
         .merge(notices::routes())
+        .merge(clients::routes())
         .merge(settings::routes())
         .merge(feed::routes())
         .merge(window::routes());

@@ -1,6 +1,6 @@
 //! Paths of the API, encoded so that any task id arrives whole.
 
-use taskbell_core::ids::{AgentName, TaskRef};
+use taskbell_core::ids::{AgentName, ClientName, TaskRef};
 use url::Url;
 
 use super::ClientError;
@@ -35,6 +35,11 @@ impl Endpoint {
     /// A setting by its key.
     pub fn setting(key: &str) -> Self {
         Self { segments: vec!["settings".to_owned(), key.to_owned()], query: Vec::new() }
+    }
+
+    /// A client of the gateway.
+    pub fn client(name: &ClientName) -> Self {
+        Self { segments: vec!["clients".to_owned(), name.to_string()], query: Vec::new() }
     }
 
     /// Adds a member to the query.

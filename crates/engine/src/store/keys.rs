@@ -31,3 +31,7 @@ key!(
     /// A row of `tasks`.
     TaskKey
 );
+key!(
+    /// A row of `clients`.
+    ClientKey
+);

@@ -4,8 +4,11 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// In order; the n-th (from 1) makes version n.
-const STEPS: &[&str] =
-    &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_notices.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_first.sql"),
+    include_str!("migrations/0002_notices.sql"),
+    include_str!("migrations/0003_gateway.sql"),
+];
 
 /// The version this program writes.
 pub const LATEST: u32 = STEPS.len() as u32;

@@ -8,7 +8,8 @@
 //! | commands, group commit, deadlines | [`writer`] |
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
-//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`] |
+//! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
+//! [`clients`] |
 //! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
@@ -16,6 +17,7 @@
 pub mod agents;
 pub mod backup;
 pub mod changes;
+pub mod clients;
 pub mod error;
 pub mod inspect;
 pub mod keys;
@@ -40,7 +42,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use error::StoreError;
-pub use keys::{AgentKey, TaskKey};
+pub use keys::{AgentKey, ClientKey, TaskKey};
 pub use open::{Damage, DamageReason, OpenError, OpenReport};
 pub use state::{Remembered, WriterState};
 pub use writer::{WallClock, WriteContext, WriterCounts};

@@ -74,6 +74,9 @@ POST /api/v1/agents/{agent}/send
 POST /api/v1/agents/{agent}/test
 POST /api/v1/agents/{agent}/watch
 GET /api/v1/changes
+GET /api/v1/clients
+POST /api/v1/clients
+DELETE /api/v1/clients/{name}
 GET /api/v1/health
 GET /api/v1/hello
 GET /api/v1/notices
@@ -119,7 +122,11 @@ async fn every_operation_of_the_document_is_answered_by_the_router_and_no_other_
     let document = json();
     let all = operations(&document);
     for (method, path, _) in &all {
-        let real = path.replace("{agent}", "nobody").replace("{taskId}", "a%2Fb").replace("{key}", "no.such");
+        let real = path
+            .replace("{agent}", "nobody")
+            .replace("{taskId}", "a%2Fb")
+            .replace("{key}", "no.such")
+            .replace("{name}", "nobody");
         let streams =
             path.ends_with("/window/calls") || path.ends_with("/changes") && !path.contains("{taskId}");
         let real = if streams { format!("{real}?after=x") } else { real };

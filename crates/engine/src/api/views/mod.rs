@@ -7,6 +7,7 @@
 
 mod agent;
 mod change;
+mod client;
 mod health;
 mod notice;
 mod page;
@@ -22,6 +23,7 @@ pub use agent::{
     NewAgentRequest, OddityView, PinDialectRequest, SecretText,
 };
 pub use change::ChangeView;
+pub use client::{ClientView, NewClientRequest, NewClientView};
 pub use health::{HealthItem, HealthState, HealthView};
 pub use notice::{FocusRequest, NoticeView, SnoozeRequest};
 pub use page::{ErrorBody, ErrorView, Page};

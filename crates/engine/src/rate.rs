@@ -5,7 +5,7 @@ use std::time::Instant;
 
 /// A token bucket. A generous one: it stops runaway loops, not work.
 #[derive(Debug)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     per_second: f64,
     burst: f64,
     level: Mutex<Level>,
@@ -18,13 +18,13 @@ struct Level {
 }
 
 impl Bucket {
-    pub(super) fn new(per_second: u32, burst: u32, now: Instant) -> Self {
+    pub(crate) fn new(per_second: u32, burst: u32, now: Instant) -> Self {
         let burst = f64::from(burst);
         Self { per_second: f64::from(per_second), burst, level: Mutex::new(Level { left: burst, at: now }) }
     }
 
     /// Takes one, where there is one.
-    pub(super) fn take(&self, now: Instant) -> bool {
+    pub(crate) fn take(&self, now: Instant) -> bool {
         let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
         let gained = now.saturating_duration_since(level.at).as_secs_f64() * self.per_second;
         level.left = (level.left + gained).min(self.burst);
