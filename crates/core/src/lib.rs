@@ -23,9 +23,13 @@
 //! | what a callback claimed, held against the task | [`verdict`] |
 //! | which addresses may be called back | [`target`] |
 //! | when a callback is tried, and how many at once | [`delivery`], [`lanes`] |
+//! | what agents answer to our own registrations | [`push_answer`] |
+//! | the secrets of our registrations | [`callback_secret`] |
+//! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
 
 pub mod agent;
 pub mod backoff;
+pub mod callback_secret;
 pub mod credential;
 pub mod delivery;
 pub mod dialect;
@@ -39,6 +43,8 @@ pub mod markdown;
 pub mod merge;
 pub mod notice;
 pub mod oddity;
+pub mod public_url;
+pub mod push_answer;
 pub mod push_config;
 pub mod retry_after;
 pub mod sse;
@@ -47,4 +53,5 @@ pub mod stream;
 pub mod target;
 pub mod task;
 pub mod text;
+pub mod tunnel;
 pub mod verdict;

@@ -39,6 +39,8 @@ pub enum Oddity {
     TooMuchContent,
     /// More news of one task than is kept in its timeline.
     Flood,
+    /// The secrets of a registration came back in an answer about it.
+    EchoedSecret,
 }
 
 impl Oddity {
@@ -62,6 +64,7 @@ impl Oddity {
             Self::OverLimit => "over_limit",
             Self::TooMuchContent => "too_much_content",
             Self::Flood => "flood",
+            Self::EchoedSecret => "echoed_secret",
         }
     }
 
@@ -90,6 +93,7 @@ impl Oddity {
             Self::ReattachWithoutTask => "reattached without saying where the task stands".into(),
             Self::OverLimit => "sent an event over the size limit".into(),
             Self::TooMuchContent => "sent more text for one task than is kept".into(),
+            Self::EchoedSecret => "sent the secrets of a registration back".into(),
             Self::Flood => "sent news of one task faster than its timeline keeps it".into(),
         }
     }

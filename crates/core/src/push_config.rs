@@ -105,7 +105,7 @@ fn fields(members: &mut Members) -> Result<Fields, ReadFault> {
 }
 
 /// 1.0 names one `scheme`, 0.3 a list of `schemes` of which the first counts.
-fn authentication(value: Value) -> Result<Option<PushAuthentication>, ReadFault> {
+pub(crate) fn authentication(value: Value) -> Result<Option<PushAuthentication>, ReadFault> {
     let mut members = Members::of(value, "push authentication")?;
     let scheme = match members.text(&["scheme"])?.filter(|scheme| !scheme.is_empty()) {
         Some(scheme) => Some(scheme),

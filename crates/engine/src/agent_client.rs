@@ -11,6 +11,7 @@ mod card;
 mod fault;
 mod http;
 mod names;
+mod push;
 mod quirks;
 mod stream;
 mod token;
@@ -390,6 +391,7 @@ fn wire_request(
             let method = match (rest.verb, call, learnt) {
                 (_, Call::Subscribe { .. }, Some(SubscribeVerb::Get)) | (Verb::Get, _, _) => Method::GET,
                 (Verb::Post, _, _) => Method::POST,
+                (Verb::Delete, _, _) => Method::DELETE,
             };
             let body = rest.body.map(|body| Bytes::from(body.to_string()));
             let accept = if accept == ACCEPT_JSON { ACCEPT_REST } else { accept };

@@ -6,8 +6,9 @@
 use serde_json::{Map, Value, json};
 
 use super::v1::{Extras, put_some};
-use super::{Dialect, v1, v03};
+use super::{Dialect, push_call, v1, v03};
 use crate::ids::{ContextId, TaskId};
+use crate::push_config::PushConfig;
 use crate::state::TaskState;
 use crate::task::Message;
 
@@ -41,7 +42,7 @@ pub struct ListRequest {
     pub page_token: Option<String>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub enum Call {
     Send(SendRequest),
     SendStreaming(SendRequest),
@@ -56,6 +57,24 @@ pub enum Call {
     },
     Subscribe {
         task_id: TaskId,
+    },
+    /// The same config id again replaces what was registered under it.
+    CreatePushConfig {
+        task_id: TaskId,
+        config: PushConfig,
+    },
+    GetPushConfig {
+        task_id: TaskId,
+        config_id: String,
+    },
+    ListPushConfigs {
+        task_id: TaskId,
+        /// 1.0 only.
+        page_token: Option<String>,
+    },
+    DeletePushConfig {
+        task_id: TaskId,
+        config_id: String,
     },
     ExtendedCard,
 }
@@ -83,6 +102,10 @@ impl Call {
             Self::List(_) => "ListTasks",
             Self::Cancel { .. } => "CancelTask",
             Self::Subscribe { .. } => "SubscribeToTask",
+            Self::CreatePushConfig { .. } => "CreateTaskPushNotificationConfig",
+            Self::GetPushConfig { .. } => "GetTaskPushNotificationConfig",
+            Self::ListPushConfigs { .. } => "ListTaskPushNotificationConfigs",
+            Self::DeletePushConfig { .. } => "DeleteTaskPushNotificationConfig",
             Self::ExtendedCard => "GetExtendedAgentCard",
         }
     }
@@ -129,6 +152,25 @@ impl Call {
                 params.insert("id".into(), json!(task_id));
                 "tasks/resubscribe"
             }
+            Self::CreatePushConfig { task_id, config } => {
+                params = push_call::set_v03(task_id, config);
+                "tasks/pushNotificationConfig/set"
+            }
+            // In 0.3 `id` is the task's.
+            Self::GetPushConfig { task_id, config_id } => {
+                params.insert("id".into(), json!(task_id));
+                params.insert("pushNotificationConfigId".into(), json!(config_id));
+                "tasks/pushNotificationConfig/get"
+            }
+            Self::ListPushConfigs { task_id, page_token: _ } => {
+                params.insert("id".into(), json!(task_id));
+                "tasks/pushNotificationConfig/list"
+            }
+            Self::DeletePushConfig { task_id, config_id } => {
+                params.insert("id".into(), json!(task_id));
+                params.insert("pushNotificationConfigId".into(), json!(config_id));
+                "tasks/pushNotificationConfig/delete"
+            }
             Self::ExtendedCard => "agent/getAuthenticatedExtendedCard",
             Self::List(_) => {
                 return Err(NoSuchOperation { operation: self.name(), dialect: Dialect::V03 });
@@ -153,6 +195,15 @@ impl Call {
             }
             Self::Cancel { task_id } | Self::Subscribe { task_id } => {
                 params.insert("id".into(), json!(task_id));
+            }
+            Self::CreatePushConfig { task_id, config } => return push_call::create_v1(task_id, config),
+            Self::GetPushConfig { task_id, config_id } | Self::DeletePushConfig { task_id, config_id } => {
+                params.insert("taskId".into(), json!(task_id));
+                params.insert("id".into(), json!(config_id));
+            }
+            Self::ListPushConfigs { task_id, page_token } => {
+                params.insert("taskId".into(), json!(task_id));
+                put_some(&mut params, "pageToken", page_token.as_ref());
             }
             Self::ExtendedCard => {}
         }
@@ -187,6 +238,23 @@ impl Call {
             Self::Cancel { task_id } => post(task_path(task_id, ":cancel"), Some(json!({}))),
             // Servers take POST, GET or both (A2A #1574): the caller tries POST and remembers.
             Self::Subscribe { task_id } => post(task_path(task_id, ":subscribe"), None),
+            Self::CreatePushConfig { task_id, config } => post(
+                task_path(task_id, PUSH_CONFIGS),
+                Some(Value::Object(push_call::create_v1(task_id, config))),
+            ),
+            Self::GetPushConfig { task_id, config_id } => {
+                get(push_config_path(task_id, config_id), Vec::new())
+            }
+            Self::ListPushConfigs { task_id, page_token } => {
+                let token = page_token.iter().map(|token| ("pageToken", token.clone())).collect();
+                get(task_path(task_id, PUSH_CONFIGS), token)
+            }
+            Self::DeletePushConfig { task_id, config_id } => RestCall {
+                verb: Verb::Delete,
+                path: push_config_path(task_id, config_id),
+                query: Vec::new(),
+                body: None,
+            },
             Self::ExtendedCard => get("/extendedAgentCard".into(), Vec::new()),
         }
     }
@@ -196,7 +264,10 @@ impl Call {
 pub enum Verb {
     Get,
     Post,
+    Delete,
 }
+
+const PUSH_CONFIGS: &str = "/pushNotificationConfigs";
 
 /// A REST request below the interface's URL.
 #[derive(Debug, Clone, PartialEq)]
@@ -221,16 +292,23 @@ fn send_body_v1(request: &SendRequest) -> Map<String, Value> {
 
 /// A task id is opaque and may hold anything, so all but unreserved characters are encoded.
 fn task_path(task_id: &TaskId, action: &str) -> String {
-    let mut path = String::from("/tasks/");
-    for byte in task_id.as_str().bytes() {
+    format!("/tasks/{}{action}", path_segment(task_id.as_str()))
+}
+
+fn push_config_path(task_id: &TaskId, config_id: &str) -> String {
+    format!("{}/{}", task_path(task_id, PUSH_CONFIGS), path_segment(config_id))
+}
+
+fn path_segment(text: &str) -> String {
+    let mut segment = String::with_capacity(text.len());
+    for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
-            path.push(char::from(byte));
+            segment.push(char::from(byte));
         } else {
-            path.push_str(&format!("%{byte:02X}"));
+            segment.push_str(&format!("%{byte:02X}"));
         }
     }
-    path.push_str(action);
-    path
+    segment
 }
 
 #[cfg(test)]

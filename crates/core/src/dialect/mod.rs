@@ -9,6 +9,7 @@
 pub mod call;
 pub mod errors;
 pub mod probe;
+mod push_call;
 pub mod read;
 pub mod request;
 pub mod rest_route;

@@ -127,6 +127,7 @@ mod tests {
         match verb {
             Verb::Get => "GET",
             Verb::Post => "POST",
+            Verb::Delete => "DELETE",
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod calls;
 mod discovery;
+mod push;
 mod raw;
 mod streams;
 mod tls;
