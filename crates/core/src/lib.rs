@@ -26,9 +26,11 @@
 //! | what agents answer to our own registrations | [`push_answer`] |
 //! | the secrets of our registrations | [`callback_secret`] |
 //! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
+//! | what arrives at the inbox, and whether it proves itself | [`callback`] |
 
 pub mod agent;
 pub mod backoff;
+pub mod callback;
 pub mod callback_secret;
 pub mod credential;
 pub mod delivery;

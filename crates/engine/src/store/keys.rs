@@ -35,3 +35,11 @@ key!(
     /// A row of `clients`.
     ClientKey
 );
+key!(
+    /// A row of `registrations`.
+    RegistrationKey
+);
+key!(
+    /// A row of `callbacks`.
+    CallbackKey
+);

@@ -8,6 +8,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_notices.sql"),
     include_str!("migrations/0003_gateway.sql"),
+    include_str!("migrations/0004_inbox.sql"),
 ];
 
 /// The version this program writes.

@@ -9,13 +9,14 @@
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
-//! [`clients`] |
+//! [`clients`], [`registrations`], [`callbacks`], [`refused`] |
 //! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
 pub mod agents;
 pub mod backup;
+pub mod callbacks;
 pub mod changes;
 pub mod clients;
 pub mod error;
@@ -25,6 +26,8 @@ pub mod migrations;
 pub mod notices;
 pub mod open;
 pub mod reader;
+pub mod refused;
+pub mod registrations;
 pub mod sends;
 pub mod settings;
 pub mod state;
@@ -42,7 +45,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use error::StoreError;
-pub use keys::{AgentKey, ClientKey, TaskKey};
+pub use keys::{AgentKey, CallbackKey, ClientKey, RegistrationKey, TaskKey};
 pub use open::{Damage, DamageReason, OpenError, OpenReport};
 pub use state::{Remembered, WriterState};
 pub use writer::{WallClock, WriteContext, WriterCounts};
@@ -174,6 +177,11 @@ impl Store {
     /// Commands that wait in the queue.
     pub fn queued(&self) -> usize {
         self.messages.max_capacity() - self.messages.capacity()
+    }
+
+    /// Grows with each commit that changed registrations, before its callers are answered.
+    pub fn registrations_revision(&self) -> u64 {
+        self.stats.registrations.load(Ordering::Acquire)
     }
 
     /// Why the last transaction was not stored; none once one is again.

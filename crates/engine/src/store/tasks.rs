@@ -30,6 +30,8 @@ macro_rules! words {
     };
 }
 
+pub(super) use words;
+
 words!(
     /// Whether we follow.
     Following {

@@ -46,6 +46,8 @@ pub struct WriteContext<'a> {
     /// The wall clock at the start of the batch, Unix milliseconds.
     pub now_ms: i64,
     pub(super) last_seq: u64,
+    /// A registration is another than before: the inbox reads them again.
+    pub(super) registrations_changed: bool,
 }
 
 /// A command in the queue.
@@ -144,6 +146,8 @@ pub struct Stats {
     pub(crate) commands: AtomicU64,
     pub(crate) largest_batch: AtomicU64,
     pub(crate) failed_posts: AtomicU64,
+    /// Commits that changed registrations.
+    pub(crate) registrations: AtomicU64,
     /// Why the last transaction was not stored; none once one is again.
     fault: Mutex<Option<StoreError>>,
 }
@@ -340,6 +344,7 @@ impl Running {
             state: &mut self.state,
             now_ms: (self.writer.clock)(),
             last_seq: rung,
+            registrations_changed: false,
         };
         let mut failure = None;
         let fence = if self.pending.len() == 1 { Fence::Transaction } else { Fence::Savepoint };
@@ -353,7 +358,7 @@ impl Running {
                 break;
             }
         }
-        let last_seq = context.last_seq;
+        let (last_seq, registrations_changed) = (context.last_seq, context.registrations_changed);
         if failure.is_none() {
             failure = execute(&self.writer.connection, "COMMIT").and_then(|()| self.place.check()).err();
         }
@@ -365,6 +370,10 @@ impl Running {
                 stats.commits.fetch_add(1, Ordering::Relaxed);
                 stats.commands.fetch_add(ran.len() as u64, Ordering::Relaxed);
                 stats.largest_batch.fetch_max(ran.len() as u64, Ordering::Relaxed);
+                if registrations_changed {
+                    // Before any caller hears of it: whoever registers at an agent next is known here already.
+                    stats.registrations.fetch_add(1, Ordering::Release);
+                }
                 for job in ran {
                     job.answer(Ok(()));
                 }
