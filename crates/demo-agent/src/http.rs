@@ -9,8 +9,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Incoming};
 use hyper::header::{
-    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH, ORIGIN,
-    VARY, WWW_AUTHENTICATE,
+    ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH,
+    LAST_MODIFIED, ORIGIN, VARY, WWW_AUTHENTICATE,
 };
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -32,6 +32,8 @@ pub const MAX_BODY: usize = 2 << 20;
 const BODY_TIME: Duration = Duration::from_secs(30);
 /// What may wait in memory for a client that does not read.
 const WRITE_BUFFER: usize = 64 * 1024;
+/// How long the card may be used unasked: it changes when the agent is started anew.
+const CARD_AGE: &str = "max-age=60";
 
 pub type Answer = Response<AgentBody>;
 
@@ -39,6 +41,8 @@ pub type Answer = Response<AgentBody>;
 pub struct Site {
     pub world: Arc<World>,
     pub base_url: String,
+    /// When this run began, as HTTP writes it.
+    pub started: String,
 }
 
 /// Serves until `stop` changes or its sender is gone, then breaks every connection off.
@@ -140,7 +144,10 @@ fn serve_card(site: &Site, method: &Method, headers: &HeaderMap) -> Answer {
         headers.insert(ETAG, tag);
     }
     headers.insert(VARY, HeaderValue::from_static("A2A-Version"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static(CARD_AGE));
+    if let Ok(started) = HeaderValue::from_str(&site.started) {
+        headers.insert(LAST_MODIFIED, started);
+    }
     response
 }
 
@@ -158,6 +165,15 @@ fn origin_is_local(headers: &HeaderMap) -> bool {
         Some(url::Host::Domain(name)) => name == "localhost",
         None => false,
     }
+}
+
+pub const NOT_JSON: &str = "the body must be application/json";
+
+/// A body whose type is not told is taken as JSON.
+pub fn content_is_json(http: &Request<Incoming>) -> bool {
+    let Some(value) = http.headers().get(CONTENT_TYPE) else { return true };
+    let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    ["application/json", "application/a2a+json"].iter().any(|known| media_type.eq_ignore_ascii_case(known))
 }
 
 /// Why a body was not taken.

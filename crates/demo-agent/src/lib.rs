@@ -7,7 +7,7 @@
 //!
 //! | noun | room |
 //! |---|---|
-//! | what a task does | [`script`] |
+//! | what a task does | [`script`], `presets` |
 //! | one task, all tasks | `live_task`, `world` |
 //! | event streams | `stream` |
 //! | callbacks | `push` |
@@ -18,6 +18,7 @@ mod card;
 mod counters;
 mod http;
 mod live_task;
+mod presets;
 mod push;
 mod rest;
 mod rpc;
@@ -38,6 +39,7 @@ use tokio::task::JoinHandle;
 
 pub use counters::Counters;
 use http::Site;
+pub use presets::Presets;
 use state_file::Journal;
 use world::World;
 
@@ -53,6 +55,8 @@ pub struct Options {
     pub state: Option<PathBuf>,
     /// `HOST` or `HOST:PORT` as the card names it, where that is not the address itself.
     pub advertised_host: Option<String>,
+    /// Scripts that go before a message's own words.
+    pub presets: Presets,
 }
 
 impl Default for Options {
@@ -62,6 +66,7 @@ impl Default for Options {
             tokens: Vec::new(),
             state: None,
             advertised_host: None,
+            presets: Presets::default(),
         }
     }
 }
@@ -111,13 +116,17 @@ pub async fn start(options: Options) -> Result<DemoAgent, DemoAgentError> {
         Some(host) => format!("http://{host}"),
         None => format!("http://{local_addr}"),
     };
-    let world = World::new(options.tokens, journal.as_ref().map(|(journal, _)| Arc::clone(journal)));
+    let kept_in = journal.as_ref().map(|(journal, _)| Arc::clone(journal));
+    let world = World::new(options.tokens, options.presets, kept_in);
     world.restore(kept);
     let writer = journal.as_ref().map(|(journal, _)| {
         let all = Arc::clone(&world);
         tokio::spawn(Arc::clone(journal).run(move || all.keep()))
     });
-    let site = Arc::new(Site { world: Arc::clone(&world), base_url: base_url.clone() });
+    let started = jiff::fmt::rfc2822::DateTimePrinter::new()
+        .timestamp_to_rfc9110_string(&jiff::Timestamp::now())
+        .unwrap_or_default();
+    let site = Arc::new(Site { world: Arc::clone(&world), base_url: base_url.clone(), started });
     let (stop, stopped) = watch::channel(false);
     let server = tokio::spawn(http::serve(listener, site, stopped));
     Ok(DemoAgent { local_addr, base_url, world, journal, stop, server: Some(server), writer })

@@ -122,8 +122,12 @@ impl LiveTask {
 
 impl Inner {
     /// A task that was just submitted with its first message.
-    pub fn submitted(task_id: TaskId, context_id: ContextId, mut message: Message) -> Self {
-        let script_text = message.text();
+    pub fn submitted(
+        task_id: TaskId,
+        context_id: ContextId,
+        mut message: Message,
+        script_text: String,
+    ) -> Self {
         message.task_id = Some(task_id.clone());
         message.context_id = Some(context_id.clone());
         let task = Task {
@@ -261,8 +265,9 @@ impl Inner {
     }
 
     /// Takes a client's message for this task, which is not terminal.
-    /// A task that waits goes on; one that works notes it.
-    pub fn receive(&mut self, mut message: Message, sequence: u64) -> Received {
+    /// A task that waits goes on, with the message's preset from its start where it has one; one that
+    /// works notes it.
+    pub fn receive(&mut self, mut message: Message, preset: Option<&str>, sequence: u64) -> Received {
         message.task_id = Some(self.task.id.clone());
         message.context_id.clone_from(&self.task.context_id);
         let text = message.text();
@@ -270,6 +275,11 @@ impl Inner {
             self.supersede_status_message();
             self.note(message);
             self.place = self.place.after_answer();
+            if let Some(preset) = preset {
+                preset.clone_into(&mut self.script_text);
+                self.script = Script::read(preset);
+                self.place = Place::Begin;
+            }
             let turn = self.start_turn();
             self.set_status(TaskState::Working, format!("resumed with: {text}"), sequence);
             Received::Resumed { turn }

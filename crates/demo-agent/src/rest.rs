@@ -1,24 +1,24 @@
 //! HTTP+JSON of 1.0 below `/rest`. 0.3 is not spoken here: each SDK's bodies differ.
 
 use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Request as HttpRequest, StatusCode};
 use serde_json::{Value, json};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
 use taskbell_core::dialect::request::{Operation, Request};
-use taskbell_core::dialect::rest_route::{RestRoute, RouteFault, route};
+use taskbell_core::dialect::rest_route::{RestRoute, RouteFault, media_type, route};
 use taskbell_core::dialect::v1::Extras;
 use taskbell_core::dialect::{Dialect, v1};
 use taskbell_core::json;
 use taskbell_core::task::StreamEvent;
 
 use crate::http::{
-    Answer, BodyFault, Site, contradiction, events, json_answer, not_allowed, plain, read_body, version,
+    Answer, BodyFault, NOT_JSON, Site, content_is_json, contradiction, events, json_answer, not_allowed,
+    plain, read_body, version,
 };
 use crate::rpc::{no_extended_card, send, write_page};
 use crate::stream::Carrier;
 use crate::world::{Sent, Watch, Watching, terminal};
-
-const MEDIA_TYPE: &str = "application/a2a+json";
 
 pub async fn answer(site: &Site, user: usize, below: &str, http: HttpRequest<Incoming>) -> Answer {
     let route = match route(http.method().as_str(), below) {
@@ -26,10 +26,15 @@ pub async fn answer(site: &Site, user: usize, below: &str, http: HttpRequest<Inc
         Err(RouteFault::NotFound) => return plain(StatusCode::NOT_FOUND, "no such path"),
         Err(RouteFault::Verb { allow }) => return not_allowed(allow),
     };
+    let media_type = asked_type(http.headers());
     match version(&http) {
         Ok(None | Some(Dialect::V1)) => {}
-        Ok(Some(named)) => return refuse(&contradiction(named)),
-        Err(error) => return refuse(&error),
+        Ok(Some(named)) => return refuse(media_type, &contradiction(named)),
+        Err(error) => return refuse(media_type, &error),
+    }
+    if route.reads_body() && !content_is_json(&http) {
+        let error = ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, NOT_JSON);
+        return json_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, media_type, &error.rest());
     }
     let query = http.uri().query().map(str::to_owned);
     let body = if route.reads_body() {
@@ -37,7 +42,7 @@ pub async fn answer(site: &Site, user: usize, below: &str, http: HttpRequest<Inc
             Ok(body) => body,
             Err(BodyFault::TooLarge) => {
                 let error = ErrorAnswer::new(ErrorKind::InvalidRequest, "the body is larger than 2 MiB");
-                return json_answer(StatusCode::PAYLOAD_TOO_LARGE, MEDIA_TYPE, &error.rest());
+                return json_answer(StatusCode::PAYLOAD_TOO_LARGE, media_type, &error.rest());
             }
             Err(BodyFault::Broken) => return plain(StatusCode::REQUEST_TIMEOUT, "the body did not arrive"),
         }
@@ -45,15 +50,19 @@ pub async fn answer(site: &Site, user: usize, below: &str, http: HttpRequest<Inc
         Vec::new()
     };
     match outcome(site, user, route, query.as_deref(), &body).await {
-        Ok(Outcome::Value(value)) => json_answer(StatusCode::OK, MEDIA_TYPE, &value),
+        Ok(Outcome::Value(value)) => json_answer(StatusCode::OK, media_type, &value),
         Ok(Outcome::Stream(watch)) => events(site, Carrier::Rest, watch),
-        Err(error) => refuse(&error),
+        Err(error) => refuse(media_type, &error),
     }
 }
 
-fn refuse(error: &ErrorAnswer) -> Answer {
+fn asked_type(headers: &HeaderMap) -> &'static str {
+    media_type(headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()))
+}
+
+fn refuse(media_type: &'static str, error: &ErrorAnswer) -> Answer {
     let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    json_answer(status, MEDIA_TYPE, &error.rest())
+    json_answer(status, media_type, &error.rest())
 }
 
 enum Outcome {

@@ -2,7 +2,7 @@
 //! answer is in the vocabulary of the method that was called.
 
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE};
+use hyper::header::ACCEPT;
 use hyper::{Request as HttpRequest, StatusCode};
 use serde_json::{Map, Value, json};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
@@ -13,7 +13,8 @@ use taskbell_core::jsonrpc;
 use taskbell_core::task::{Message, StreamEvent, Task};
 
 use crate::http::{
-    Answer, BodyFault, Site, contradiction, error_event, events, json_answer, plain, read_body, version,
+    Answer, BodyFault, NOT_JSON, Site, content_is_json, contradiction, error_event, events, json_answer,
+    plain, read_body, version,
 };
 use crate::stream::Carrier;
 use crate::world::{Page, Sent, Watch, Watching, terminal};
@@ -31,7 +32,7 @@ pub async fn answer(site: &Site, user: usize, http: HttpRequest<Incoming>) -> An
         Err(BodyFault::Broken) => return plain(StatusCode::REQUEST_TIMEOUT, "the body did not arrive"),
     };
     if !is_json {
-        let error = ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, "the body must be application/json");
+        let error = ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, NOT_JSON);
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &Value::Null, Dialect::V1, &error);
     }
     let rpc = match jsonrpc::Request::read(&body) {
@@ -65,12 +66,6 @@ fn is_streaming(known: Option<(Operation, Dialect)>) -> bool {
 fn takes_events(http: &HttpRequest<Incoming>) -> bool {
     let values = http.headers().get_all(ACCEPT).iter();
     values.filter_map(|value| value.to_str().ok()).any(|text| text.contains("text/event-stream"))
-}
-
-fn content_is_json(http: &HttpRequest<Incoming>) -> bool {
-    let Some(value) = http.headers().get(CONTENT_TYPE) else { return true };
-    let media_type = value.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    ["application/json", "application/a2a+json"].iter().any(|known| media_type.eq_ignore_ascii_case(known))
 }
 
 fn refuse(status: StatusCode, id: &Value, dialect: Dialect, error: &ErrorAnswer) -> Answer {

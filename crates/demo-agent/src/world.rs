@@ -15,6 +15,7 @@ use taskbell_core::task::{Message, Part, Role, StreamEvent, Task};
 
 use crate::counters::Counters;
 use crate::live_task::{Inner, LiveTask, Motion, Next, Received, Urgency};
+use crate::presets::Presets;
 use crate::push::{PushSender, Registration};
 use crate::script::{Reply, Script};
 use crate::state_file::{Journal, Kept};
@@ -26,6 +27,7 @@ const DEFAULT_PAGE: u32 = 50;
 
 pub struct World {
     tokens: RwLock<Vec<Secret>>,
+    presets: Presets,
     tasks: RwLock<HashMap<TaskId, Arc<LiveTask>>>,
     /// Oldest first.
     ages: Mutex<VecDeque<TaskId>>,
@@ -66,9 +68,10 @@ pub struct Page {
 }
 
 impl World {
-    pub fn new(tokens: Vec<Secret>, journal: Option<Arc<Journal>>) -> Arc<Self> {
+    pub fn new(tokens: Vec<Secret>, presets: Presets, journal: Option<Arc<Journal>>) -> Arc<Self> {
         Arc::new(Self {
             tokens: RwLock::new(tokens),
+            presets,
             tasks: RwLock::default(),
             ages: Mutex::default(),
             sequence: AtomicU64::new(1),
@@ -135,15 +138,17 @@ impl World {
         if let Some(task_id) = params.message.task_id.clone() {
             return self.send_to(owner, &task_id, params, dialect, watching);
         }
-        let script = Script::read(&params.message.text());
+        let preset = self.presets.script(params.message.message_id.as_str());
+        let script_text = preset.map_or_else(|| params.message.text(), str::to_owned);
+        let script = Script::read(&script_text);
         if script.hold.is_zero() {
-            return self.start(owner, script, params, dialect, watching);
+            return self.start(owner, script, script_text, params, dialect, watching);
         }
         // The task comes to be even if the client gives up waiting, as with any agent.
         let world = Arc::clone(self);
         let held = self.runtime.spawn(async move {
             tokio::time::sleep(script.hold).await;
-            world.start(owner, script, params, dialect, watching)
+            world.start(owner, script, script_text, params, dialect, watching)
         });
         held.await.unwrap_or_else(|_| Err(ErrorAnswer::new(ErrorKind::Internal, "the agent is stopping")))
     }
@@ -152,6 +157,7 @@ impl World {
         self: &Arc<Self>,
         owner: usize,
         script: Script,
+        script_text: String,
         params: SendParams,
         dialect: Dialect,
         watching: Watching,
@@ -169,7 +175,7 @@ impl World {
             return Ok(Sent::Message(reply));
         }
         let task_id = TaskId::new(uuid::Uuid::new_v4().to_string());
-        let mut inner = Inner::submitted(task_id, context_id, message);
+        let mut inner = Inner::submitted(task_id, context_id, message, script_text);
         inner.sequence = self.next_sequence();
         if let Some(push) = params.push_config {
             inner.registrations.push(self.accept(push.config, dialect)?);
@@ -225,7 +231,8 @@ impl World {
                 inner.add_listener(listener);
                 watch
             });
-            (inner.receive(message, self.next_sequence()), stream)
+            let preset = self.presets.script(message.message_id.as_str());
+            (inner.receive(message, preset, self.next_sequence()), stream)
         };
         task.ring();
         self.save(&task, Urgency::Soon);

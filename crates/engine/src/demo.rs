@@ -33,9 +33,8 @@ pub async fn start(engine: &Engine, folder: &Path) -> Result<DemoAgent, EngineEr
     }
     let options = |port| Options {
         addr: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port),
-        tokens: Vec::new(),
         state: Some(folder.join(STATE_FILE)),
-        advertised_host: None,
+        ..Options::default()
     };
     let port = former.as_ref().and_then(Url::port).unwrap_or(0);
     let demo = match taskbell_demo_agent::start(options(port)).await {

@@ -1,11 +1,11 @@
 //! `demo-agent`: the built-in agent on its own, in the foreground. Needs no engine.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use taskbell_demo_agent::{Options, start};
+use taskbell_demo_agent::{Options, Presets, start};
 
 use crate::failure::Failure;
 use crate::session::{Session, chain};
@@ -23,13 +23,20 @@ pub struct DemoAgent {
     /// Keep its tasks in this file, so that a restart goes on with them
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Run the scripts of this JSON object for messages whose id begins with one of its names
+    #[arg(long, value_name = "FILE")]
+    presets: Option<PathBuf>,
 }
 
 impl DemoAgent {
     pub async fn run(self, session: &Session) -> Result<u8, Failure> {
         let failed = |error| Failure::new("demo_agent_failed", chain(&error));
         let mut signals = Signals::listen()?;
-        let options = Options { addr: self.addr, state: self.state, ..Options::default() };
+        let presets = match &self.presets {
+            Some(path) => read_presets(path)?,
+            None => Presets::default(),
+        };
+        let options = Options { addr: self.addr, state: self.state, presets, ..Options::default() };
         let agent = start(options).await.map_err(failed)?;
         let url = agent.base_url();
         if session.out.is_json() {
@@ -43,4 +50,13 @@ impl DemoAgent {
         agent.stop().await.map_err(failed)?;
         Ok(0)
     }
+}
+
+fn read_presets(path: &Path) -> Result<Presets, Failure> {
+    let failed = |reason: String| {
+        let text = format!("failed to read presets from {}: {reason}", path.display());
+        Failure::new("bad_presets", text)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    Presets::read(&text).map_err(|error| failed(format!("{error}; give an object of scripts")))
 }

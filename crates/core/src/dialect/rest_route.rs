@@ -8,6 +8,22 @@ use serde_json::{Map, Value};
 use super::Dialect;
 use super::request::{self, Operation, Request, RequestFault};
 
+/// The type of an answer's document to a client that sent these `Accept` headers.
+///
+/// `application/a2a+json` where it is asked for. 1.0.1 made it the type of all answers (§11.1); clients and
+/// tools of 1.0.0 know `application/json` alone, and whoever knows the newer one says so.
+pub fn media_type<'a>(mut accept: impl Iterator<Item = &'a str>) -> &'static str {
+    let named = |header: &str| {
+        header.split(',').any(|range| {
+            let name = range.split(';').next().unwrap_or_default();
+            name.trim().eq_ignore_ascii_case(A2A_JSON)
+        })
+    };
+    if accept.any(named) { A2A_JSON } else { "application/json" }
+}
+
+const A2A_JSON: &str = "application/a2a+json";
+
 /// What a path and a verb name, before the body is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RestRoute {
@@ -122,6 +138,16 @@ mod tests {
     use super::*;
     use crate::ids::TaskId;
     use crate::state::TaskState;
+
+    #[test]
+    fn an_answer_has_the_newer_type_where_the_client_names_it() {
+        let of = |headers: &[&'static str]| media_type(headers.iter().copied());
+        assert_eq!(of(&["application/a2a+json, application/json"]), A2A_JSON);
+        assert_eq!(of(&["text/html", "Application/A2A+JSON;q=0.5"]), A2A_JSON);
+        for headers in [&[][..], &["*/*"], &["application/json"], &["application/*"]] {
+            assert_eq!(of(headers), "application/json", "{headers:?}");
+        }
+    }
 
     fn verb(verb: Verb) -> &'static str {
         match verb {

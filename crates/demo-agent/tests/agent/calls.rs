@@ -5,6 +5,7 @@ use taskbell_core::dialect::{Dialect, read};
 use taskbell_core::fault::FaultKind;
 use taskbell_core::state::TaskState;
 use taskbell_core::task::PartContent;
+use taskbell_demo_agent::{Options, Presets, start};
 
 use crate::support::{Client, Method, agent, http};
 
@@ -273,6 +274,8 @@ async fn the_card_is_served_at_both_paths_with_a_tag() {
         let url = format!("{}{path}", agent.base_url());
         let answer = http().get(&url).send().await.unwrap();
         assert_eq!(answer.headers()["vary"], "A2A-Version");
+        assert_eq!(answer.headers()["cache-control"], "max-age=60");
+        assert!(answer.headers()["last-modified"].to_str().unwrap().ends_with(" GMT"));
         let tag = answer.headers()["etag"].clone();
         let card: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
         let interfaces: Vec<(&str, &str)> = card["supportedInterfaces"]
@@ -323,4 +326,21 @@ async fn free_text_gets_an_answer_that_quotes_it() {
     let task = client.send_blocking("tell me about cats").await;
     assert_eq!(task.status.state, TaskState::Completed);
     assert!(task.artifacts[0].text().contains("tell me about cats"));
+}
+
+#[tokio::test]
+async fn a_message_whose_id_has_a_preset_runs_it_first_and_as_an_answer() {
+    let presets = r#"{"asks-": "steps=1 interval=0 ask=1", "ends-": "steps=0 artifact=no say=over"}"#;
+    let options = Options { presets: Presets::read(presets).unwrap(), ..Options::default() };
+    let agent = start(options).await.unwrap();
+    for dialect in BOTH {
+        let client = Client::of(&agent, dialect);
+        let asked = client.send_blocking_as("asks-1", "words of no meaning", None).await;
+        assert_eq!(asked.status.state, TaskState::InputRequired);
+        let again = client.send_blocking_as("asks-2", "the same once more", Some(&asked)).await;
+        assert_eq!((again.status.state, &again.id), (TaskState::InputRequired, &asked.id));
+        let over = client.send_blocking_as("ends-1", "enough", Some(&asked)).await;
+        assert_eq!(over.status.state, TaskState::Completed);
+        assert_eq!(over.status.message.map(|message| message.text()).as_deref(), Some("over"));
+    }
 }

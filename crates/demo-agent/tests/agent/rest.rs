@@ -20,10 +20,14 @@ async fn ask(verb: &str, url: String, body: Option<Value>) -> (u16, Value) {
     }
     let answer = request.send().await.unwrap();
     let status = answer.status().as_u16();
-    if answer.headers()["content-type"] != "application/a2a+json" {
+    let has_plain_type = answer.headers()["content-type"] == "application/json";
+    let document: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    // A refusal that is none of A2A's has a text for its error.
+    if document["error"].is_string() {
         return (status, Value::Null);
     }
-    (status, serde_json::from_str(&answer.text().await.unwrap()).unwrap())
+    assert!(has_plain_type, "no other type was asked for");
+    (status, document)
 }
 
 #[tokio::test]
@@ -99,4 +103,25 @@ async fn refusals_are_status_bodies_and_other_paths_are_no_a2a_errors() {
     assert_eq!(old.status(), 400);
     let broken = http().post(format!("{base}/message:send")).body("{").send().await.unwrap();
     assert_eq!(broken.status(), 400);
+}
+
+#[tokio::test]
+async fn an_answer_has_the_type_that_was_asked_for_and_a_body_of_another_type_is_refused() {
+    let agent = agent().await;
+    let base = format!("{}/rest", agent.base_url());
+    for accept in ["application/a2a+json", "application/json"] {
+        for path in ["tasks", "tasks/nobody"] {
+            let request = http().get(format!("{base}/{path}")).header("accept", accept);
+            let answer = request.send().await.unwrap();
+            assert_eq!(answer.headers()["content-type"], accept, "{path}");
+        }
+    }
+    let body = send("steps=0", true).to_string();
+    let request = http().post(format!("{base}/message:send")).header("content-type", "text/plain").body(body);
+    let refused = request.send().await.unwrap();
+    assert_eq!(refused.status(), 415);
+    let refusal: Value = serde_json::from_str(&refused.text().await.unwrap()).unwrap();
+    let fault = RemoteError::from_body(&refusal, Some(415));
+    assert_eq!(fault.kind(), FaultKind::ContentTypeNotSupported);
+    assert_eq!(agent.counters().all_sends(), 0);
 }

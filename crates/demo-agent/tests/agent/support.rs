@@ -142,6 +142,13 @@ impl Client {
         self.sent(self.call(Method::Send, params).await.unwrap())
     }
 
+    /// A blocking send whose message has this id.
+    pub async fn send_blocking_as(&self, message_id: &str, text: &str, task: Option<&Task>) -> Task {
+        let mut message = self.message(text, task.map(|task| task.id.as_str()));
+        message["messageId"] = json!(message_id);
+        self.sent(self.call(Method::Send, json!({"message": message})).await.unwrap())
+    }
+
     pub async fn reply(&self, task: &Task, text: &str) -> Result<Task, RemoteError> {
         let params = self.send_params(text, Some(task.id.as_str()));
         self.call(Method::Send, params).await.map(|result| self.sent(result))
