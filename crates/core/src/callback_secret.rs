@@ -8,18 +8,16 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD as BASE64, URL_SAFE_NO_PAD as BASE64_URL};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use sha2::{Digest as _, Sha256};
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
+use crate::callback::{Digest, Scheme};
 use crate::credential::Secret;
 use crate::push_config::PushAuthentication;
 
 /// The user name in a Basic credential.
 const BASIC_USER: &str = "inbox";
 const KEY_OCTETS: usize = 32;
-
-/// SHA-256 of a secret.
-pub type SecretDigest = [u8; 32];
 
 /// An agent's key.
 #[derive(Debug, Clone)]
@@ -49,11 +47,11 @@ impl CallbackKey {
     }
 
     /// The secrets of one registration under one version of its proof.
-    pub fn derive(&self, registration: &str, version: i64, scheme: ProofScheme) -> CallbackSecrets {
+    pub fn derive(&self, registration: &str, version: i64, scheme: Scheme) -> CallbackSecrets {
         let token = self.mac("notification token", registration, version);
         let credentials = match scheme {
-            ProofScheme::Bearer => self.mac("bearer credential", registration, version),
-            ProofScheme::Basic => {
+            Scheme::Bearer => self.mac("bearer credential", registration, version),
+            Scheme::Basic => {
                 let password = self.mac("basic credential", registration, version);
                 let pair = Zeroizing::new(format!("{BASIC_USER}:{}", password.expose()));
                 Secret::new(BASE64.encode(pair.as_bytes()))
@@ -74,42 +72,22 @@ impl CallbackKey {
     }
 }
 
-/// How a callback is to fill its `Authorization`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProofScheme {
-    Bearer,
-    Basic,
-}
-
-impl ProofScheme {
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Bearer => "bearer",
-            Self::Basic => "basic",
-        }
-    }
-
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Bearer, Self::Basic].into_iter().find(|scheme| scheme.word() == word)
-    }
-}
-
 /// What one registration hands to its agent.
 #[derive(Debug, Clone)]
 pub struct CallbackSecrets {
     pub token: Secret,
     /// As it stands after the scheme: for Basic already encoded.
     pub credentials: Secret,
-    pub scheme: ProofScheme,
+    pub scheme: Scheme,
 }
 
 impl CallbackSecrets {
-    pub fn token_digest(&self) -> SecretDigest {
-        digest(&self.token)
+    pub fn token_digest(&self) -> Digest {
+        Digest::of(self.token.expose().as_bytes())
     }
 
-    pub fn credentials_digest(&self) -> SecretDigest {
-        digest(&self.credentials)
+    pub fn credentials_digest(&self) -> Digest {
+        Digest::of(self.credentials.expose().as_bytes())
     }
 
     pub fn authentication(&self) -> PushAuthentication {
@@ -118,11 +96,6 @@ impl CallbackSecrets {
             credentials: Some(self.credentials.clone()),
         }
     }
-}
-
-/// What is stored in place of a secret.
-pub fn digest(secret: &Secret) -> SecretDigest {
-    Sha256::digest(secret.expose().as_bytes()).into()
 }
 
 #[cfg(test)]
@@ -135,8 +108,7 @@ mod tests {
 
     #[test]
     fn the_same_registration_has_the_same_secrets_again() {
-        let (one, again) =
-            (key(1).derive("r", 1, ProofScheme::Bearer), key(1).derive("r", 1, ProofScheme::Bearer));
+        let (one, again) = (key(1).derive("r", 1, Scheme::Bearer), key(1).derive("r", 1, Scheme::Bearer));
         assert_eq!(one.token_digest(), again.token_digest());
         assert_eq!(one.credentials_digest(), again.credentials_digest());
     }
@@ -147,11 +119,11 @@ mod tests {
         for fill in [1, 2] {
             for registration in ["r", "r1"] {
                 for version in [1, 2] {
-                    let bearer = key(fill).derive(registration, version, ProofScheme::Bearer);
-                    let basic = key(fill).derive(registration, version, ProofScheme::Basic);
-                    assert!(seen.insert(bearer.token_digest()));
-                    assert!(seen.insert(bearer.credentials_digest()));
-                    assert!(seen.insert(basic.credentials_digest()));
+                    let bearer = key(fill).derive(registration, version, Scheme::Bearer);
+                    let basic = key(fill).derive(registration, version, Scheme::Basic);
+                    assert!(seen.insert(bearer.token_digest().0));
+                    assert!(seen.insert(bearer.credentials_digest().0));
+                    assert!(seen.insert(basic.credentials_digest().0));
                     assert_eq!(bearer.token_digest(), basic.token_digest());
                 }
             }
@@ -160,7 +132,7 @@ mod tests {
 
     #[test]
     fn basic_credentials_are_a_user_and_a_password() {
-        let secrets = key(1).derive("r", 1, ProofScheme::Basic);
+        let secrets = key(1).derive("r", 1, Scheme::Basic);
         let decoded = String::from_utf8(BASE64.decode(secrets.credentials.expose()).unwrap()).unwrap();
         let (user, password) = decoded.split_once(':').unwrap();
         assert_eq!((user, password.len()), ("inbox", 43));
@@ -168,7 +140,7 @@ mod tests {
 
     #[test]
     fn every_secret_fits_a_header_and_carries_256_bits() {
-        let secrets = key(9).derive("abc", 7, ProofScheme::Bearer);
+        let secrets = key(9).derive("abc", 7, Scheme::Bearer);
         for secret in [&secrets.token, &secrets.credentials] {
             assert_eq!(secret.expose().len(), 43);
             assert!(secret.expose().bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)));
@@ -180,8 +152,8 @@ mod tests {
         let stored = key(3).to_stored();
         let back = CallbackKey::from_stored(stored).unwrap();
         assert_eq!(
-            back.derive("r", 1, ProofScheme::Bearer).token_digest(),
-            key(3).derive("r", 1, ProofScheme::Bearer).token_digest()
+            back.derive("r", 1, Scheme::Bearer).token_digest(),
+            key(3).derive("r", 1, Scheme::Bearer).token_digest()
         );
         for text in ["", "short", "not base64 at all, and long enough to be a key ..."] {
             assert!(CallbackKey::from_stored(Secret::new(text)).is_err(), "{text}");
@@ -191,7 +163,7 @@ mod tests {
     #[test]
     fn nothing_here_prints_a_secret() {
         let key = key(5);
-        let secrets = key.derive("r", 1, ProofScheme::Bearer);
+        let secrets = key.derive("r", 1, Scheme::Bearer);
         let printed = format!("{key:?} {secrets:?}");
         assert!(!printed.contains(secrets.token.expose()) && !printed.contains(key.to_stored().expose()));
     }

@@ -5,8 +5,7 @@ use std::str::FromStr;
 
 use url::{Host, Url};
 
-/// The path of every callback, below the public address.
-pub const CALLBACKS: &str = "/a2a/callbacks/";
+use crate::callback::{PATH_PREFIX, RegistrationPath};
 
 /// `https://host[:port][/prefix]`, or `http://127.0.0.1:port` for agents on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,15 +33,13 @@ impl PublicUrl {
     }
 
     /// Where callbacks of a registration with this path arrive.
-    pub fn callback(&self, path: &str) -> String {
-        format!("{self}{CALLBACKS}{path}")
+    pub fn callback(&self, path: &RegistrationPath) -> String {
+        format!("{self}{PATH_PREFIX}{}", path.as_str())
     }
 
-    /// Whether a URL is one of our callbacks below this address.
-    pub fn owns(&self, url: &str) -> bool {
-        url.strip_prefix(&format!("{self}{CALLBACKS}")).is_some_and(|path| {
-            path.len() == 26 && path.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
-        })
+    /// The registration that a URL names, where it is one of our callbacks below this address.
+    pub fn registration_of(&self, url: &str) -> Option<RegistrationPath> {
+        RegistrationPath::of_request(url.strip_prefix(&self.to_string())?)
     }
 
     /// As `Host` names it: with the port where it is not the scheme's own.
@@ -97,14 +94,21 @@ mod tests {
 
     const PATH: &str = "abcdefghijklmnopqrstuvwxyz";
 
+    fn path() -> RegistrationPath {
+        RegistrationPath::parse(PATH).unwrap()
+    }
+
     #[test]
     fn a_prefix_stands_before_the_path_of_callbacks() {
         for (text, callback) in [
-            ("https://h.example", "https://h.example/a2a/callbacks/x"),
-            ("https://h.example/", "https://h.example/a2a/callbacks/x"),
-            ("https://h.example:8443/taskbell/", "https://h.example:8443/taskbell/a2a/callbacks/x"),
+            ("https://h.example", "https://h.example/a2a/callbacks/abcdefghijklmnopqrstuvwxyz"),
+            ("https://h.example/", "https://h.example/a2a/callbacks/abcdefghijklmnopqrstuvwxyz"),
+            (
+                "https://h.example:8443/taskbell/",
+                "https://h.example:8443/taskbell/a2a/callbacks/abcdefghijklmnopqrstuvwxyz",
+            ),
         ] {
-            assert_eq!(text.parse::<PublicUrl>().unwrap().callback("x"), callback);
+            assert_eq!(text.parse::<PublicUrl>().unwrap().callback(&path()), callback);
         }
     }
 
@@ -127,14 +131,14 @@ mod tests {
     #[test]
     fn our_own_callbacks_are_known_by_their_address() {
         let public: PublicUrl = "https://h.example/tb".parse().unwrap();
-        assert!(public.owns(&public.callback(PATH)));
+        assert_eq!(public.registration_of(&public.callback(&path())), Some(path()));
         for other in [
             format!("https://h.example/a2a/callbacks/{PATH}"),
             format!("https://h.example/tb/a2a/callbacks/{PATH}x"),
             format!("https://h.example/tb/a2a/callbacks/{PATH}/.."),
             format!("https://h.example.evil/tb/a2a/callbacks/{PATH}"),
         ] {
-            assert!(!public.owns(&other), "{other}");
+            assert_eq!(public.registration_of(&other), None, "{other}");
         }
     }
 

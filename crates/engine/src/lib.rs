@@ -17,6 +17,7 @@
 //! | the data folder, its lock, `runtime.json` | [`data_dir`] |
 //! | the database | [`store`] |
 //! | secrets at rest | [`keychain`] |
+//! | where agents reach the inbox | [`reachability`] |
 //! | settings | [`settings`] |
 //! | how everything is, and what is done now and then | [`health`], [`upkeep`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
@@ -44,6 +45,7 @@ pub mod notifier;
 pub mod parts;
 pub mod present;
 mod rate;
+pub mod reachability;
 pub mod reads;
 pub mod reconciler;
 pub mod rendered;

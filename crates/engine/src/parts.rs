@@ -11,6 +11,7 @@ use taskbell_core::merge::Order;
 use tokio::sync::{Notify, watch};
 
 use crate::agents::Agents;
+use crate::reachability::Reach;
 use crate::store::{Store, TaskKey, WallClock};
 
 /// Clones share everything.
@@ -25,6 +26,7 @@ struct Inner {
     times: RwLock<FollowTimes>,
     bells: Bells,
     wakes: watch::Sender<u64>,
+    reach: Reach,
 }
 
 impl Parts {
@@ -38,6 +40,7 @@ impl Parts {
             times: RwLock::new(times),
             bells: Bells::default(),
             wakes,
+            reach: Reach::default(),
         }))
     }
 
@@ -68,6 +71,11 @@ impl Parts {
         *self.0.times.write().unwrap_or_else(PoisonError::into_inner) = times;
     }
 
+    /// Where agents reach the inbox.
+    pub fn reach(&self) -> &Reach {
+        &self.0.reach
+    }
+
     pub fn bells(&self) -> &Bells {
         &self.0.bells
     }
@@ -87,6 +95,8 @@ impl Parts {
 pub struct Bells {
     /// Which tasks are followed may have changed.
     pub following: Notify,
+    /// Which registrations there should be may have changed.
+    pub registrations: Notify,
     tasks: Mutex<HashMap<TaskKey, Arc<Notify>>>,
 }
 
