@@ -33,9 +33,8 @@ async fn start_engine(folder: &tempfile::TempDir) -> Engine {
 fn demo(port: u16, state: Option<&std::path::Path>) -> Options {
     Options {
         addr: ([127, 0, 0, 1], port).into(),
-        tokens: Vec::new(),
         state: state.map(Into::into),
-        advertised_host: None,
+        ..Options::default()
     }
 }
 
