@@ -428,11 +428,24 @@ impl Worker {
             self.desktop = Desktop::of(Notices::Shown);
             self.start().await?;
         } else if !attended && !self.desktop.is_absent() {
-            // What is on the screen stays there; nobody would answer its buttons.
+            self.clear_desktop().await?;
             self.desktop = Desktop::Absent;
-            self.on_desktop.clear();
         }
         Ok(())
+    }
+
+    /// The last window has gone: nobody would answer the buttons of what is on the screen. What still waits is told
+    /// to the next one.
+    async fn clear_desktop(&mut self) -> Result<(), StoreError> {
+        let mut gone = Vec::new();
+        for (_, shown) in std::mem::take(&mut self.on_desktop) {
+            self.desktop.close(shown.id).await;
+            gone.extend(shown.attention);
+        }
+        let open = self.parts().store().read(rows::on_desktop).await?;
+        let untold = open.iter().map(|row| row.id).filter(|id| gone.contains(id)).collect();
+        self.record(untold, NoticeOutcome::NoDesktop, Some("taken back when the window closed".to_owned()))
+            .await
     }
 
     /// One pass. When to look again, where nothing changes before.
