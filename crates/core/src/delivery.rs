@@ -9,6 +9,7 @@ use crate::backoff::around;
 use crate::retry_after::LONGEST;
 use crate::state::TaskState;
 use crate::target::AnswerFault;
+use crate::tls::TlsFault;
 
 /// What a state's callbacks are promised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -103,21 +104,6 @@ impl DeliveryState {
     }
 }
 
-/// How TLS failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TlsFailure {
-    Expired,
-    NotYetValid,
-    WrongName,
-    /// Self-signed, or by an authority that this machine does not trust.
-    Untrusted,
-    Revoked,
-    /// No version or cipher in common, such as TLS 1.1 only.
-    Version,
-    Timeout,
-    Other,
-}
-
 /// Why no final status came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
@@ -129,7 +115,9 @@ pub enum Failure {
     ConnectRefused,
     ConnectTimeout,
     ConnectFailed,
-    Tls(TlsFailure),
+    Tls(TlsFault),
+    /// No answer to the TLS handshake in time.
+    TlsTimeout,
     /// The whole attempt took too long.
     Timeout,
     /// The connection ended before a final status.
@@ -153,14 +141,8 @@ impl Failure {
             Self::ConnectRefused => "connect_refused",
             Self::ConnectTimeout => "connect_timeout",
             Self::ConnectFailed => "connect_failed",
-            Self::Tls(TlsFailure::Expired) => "tls_expired",
-            Self::Tls(TlsFailure::NotYetValid) => "tls_not_yet_valid",
-            Self::Tls(TlsFailure::WrongName) => "tls_wrong_name",
-            Self::Tls(TlsFailure::Untrusted) => "tls_untrusted",
-            Self::Tls(TlsFailure::Revoked) => "tls_revoked",
-            Self::Tls(TlsFailure::Version) => "tls_version",
-            Self::Tls(TlsFailure::Timeout) => "tls_timeout",
-            Self::Tls(TlsFailure::Other) => "tls_failed",
+            Self::Tls(fault) => fault.code(),
+            Self::TlsTimeout => "tls_timeout",
             Self::Timeout => "timeout",
             Self::Closed => "connection_closed",
             Self::NotHttp => "not_http",
@@ -181,6 +163,7 @@ impl Failure {
             | Self::ConnectTimeout
             | Self::ConnectFailed
             | Self::Tls(_)
+            | Self::TlsTimeout
             | Self::Timeout
             | Self::Closed
             | Self::NotHttp

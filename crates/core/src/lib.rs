@@ -11,7 +11,7 @@
 //! | the two dialects on the wire | [`dialect`] |
 //! | JSON with limits, JSON-RPC envelopes | [`json`], [`jsonrpc`] |
 //! | event streams | [`sse`], [`stream`] |
-//! | what a peer's error means | [`fault`] |
+//! | what a peer's error means, and why TLS failed | [`fault`], [`tls`] |
 //! | what arrives and what it changes | [`merge`], [`oddity`] |
 //! | when to read, attach and wait | [`follow`] |
 //! | when to try again | [`backoff`], [`retry_after`] |
@@ -55,5 +55,6 @@ pub mod stream;
 pub mod target;
 pub mod task;
 pub mod text;
+pub mod tls;
 pub mod tunnel;
 pub mod verdict;

@@ -10,6 +10,7 @@
 //! | an agent, called | [`agent_client`] |
 //! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
 //! | what a user does with tasks | [`tasks`] |
+//! | calling strangers' addresses | [`outbound`], `tls` |
 //! | keeping tasks attached | [`follower`] |
 //! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
 //! | agents as endpoints for local programs | [`gateway`] |
@@ -42,6 +43,7 @@ pub mod keychain;
 pub mod link;
 pub mod listen;
 pub mod notifier;
+pub mod outbound;
 pub mod parts;
 pub mod present;
 mod rate;
@@ -53,5 +55,6 @@ pub mod running;
 pub mod settings;
 pub mod store;
 pub mod tasks;
+mod tls;
 pub mod upkeep;
 pub mod wake;

@@ -31,11 +31,7 @@ async fn start_engine(folder: &tempfile::TempDir) -> Engine {
 }
 
 fn demo(port: u16, state: Option<&std::path::Path>) -> Options {
-    Options {
-        addr: ([127, 0, 0, 1], port).into(),
-        state: state.map(Into::into),
-        ..Options::default()
-    }
+    Options { addr: ([127, 0, 0, 1], port).into(), state: state.map(Into::into), ..Options::default() }
 }
 
 impl World {

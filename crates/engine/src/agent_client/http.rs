@@ -13,12 +13,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
-use rustls_platform_verifier::BuilderVerifierExt as _;
 use taskbell_core::sse;
 use taskbell_core::text::one_line;
 use url::Url;
 
-use super::fault::{CallFault, Failure, TlsFault, Unreachable};
+use super::fault::{CallFault, Failure, Unreachable};
 use super::names::Names;
 
 /// HTTP/2 servers allow 100 streams a connection and more, and a request over the peer's number would
@@ -148,17 +147,9 @@ impl Http {
     /// A machine without trusted certificates still reaches agents on itself: TLS then trusts nobody,
     /// and [`trust_problem`](Self::trust_problem) says why.
     pub fn new(settings: HttpSettings) -> Result<Self, SetupError> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| SetupError::Tls { detail: error.to_string() })?;
-        let (tls, problem) = match tls.clone().with_platform_verifier() {
-            Ok(tls) => (tls, None),
-            Err(error) => {
-                (tls.with_root_certificates(rustls::RootCertStore::empty()), Some(error.to_string()))
-            }
-        };
-        Self::with_tls(settings, tls.with_no_client_auth(), problem)
+        let (tls, problem) =
+            crate::tls::client_config().map_err(|error| SetupError::Tls { detail: error.to_string() })?;
+        Self::with_tls(settings, tls, problem)
     }
 
     pub(super) fn with_tls(
@@ -352,7 +343,7 @@ pub(super) fn cause_of(error: &reqwest::Error) -> Unreachable {
     let mut source: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(cause) = source {
         if let Some(fault) = cause.downcast_ref::<rustls::Error>() {
-            return Unreachable::Tls(tls_fault(fault));
+            return Unreachable::Tls(crate::tls::fault(fault));
         }
         // What an io error wraps is not among its sources, so it is looked for within.
         let mut wrapped = cause.downcast_ref::<io::Error>();
@@ -362,7 +353,7 @@ pub(super) fn cause_of(error: &reqwest::Error) -> Unreachable {
             }
             let inner = io_error.get_ref();
             if let Some(fault) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
-                return Unreachable::Tls(tls_fault(fault));
+                return Unreachable::Tls(crate::tls::fault(fault));
             }
             wrapped = inner.and_then(|inner| inner.downcast_ref::<io::Error>());
         }
@@ -394,28 +385,5 @@ fn io_cause(error: &io::Error) -> Option<Unreachable> {
         // EMFILE and ENFILE on every Unix; Windows has no such low limit.
         _ if cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24)) => Some(Unreachable::NoDescriptors),
         _ => None,
-    }
-}
-
-fn tls_fault(error: &rustls::Error) -> TlsFault {
-    use rustls::{AlertDescription, CertificateError};
-    match error {
-        rustls::Error::InvalidCertificate(fault) => match fault {
-            CertificateError::Expired | CertificateError::ExpiredContext { .. } => TlsFault::Expired,
-            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-                TlsFault::NotYetValid
-            }
-            CertificateError::UnknownIssuer | CertificateError::BadSignature => TlsFault::UnknownIssuer,
-            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-                TlsFault::WrongName
-            }
-            CertificateError::Revoked => TlsFault::Revoked,
-            _ => TlsFault::Certificate,
-        },
-        rustls::Error::PeerIncompatible(_)
-        | rustls::Error::AlertReceived(
-            AlertDescription::ProtocolVersion | AlertDescription::InsufficientSecurity,
-        ) => TlsFault::Version,
-        _ => TlsFault::Handshake,
     }
 }
