@@ -12,7 +12,7 @@ use super::read::{self, Members, ReadFault};
 use crate::ids::{ContextId, TaskId};
 use crate::push_config::{self, PushConfigParams};
 use crate::state::TaskState;
-use crate::task::Message;
+use crate::task::{Message, PartContent, Role};
 
 /// What a client can ask for, whatever the dialect and binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -154,6 +154,10 @@ pub enum RequestFault {
     State { word: String },
     #[error("message has no parts")]
     NoParts,
+    #[error("message has no role that is known: user or agent")]
+    NoRole,
+    #[error("part {number} of the message is neither text nor file nor data")]
+    UnknownPart { number: usize },
 }
 
 impl From<RequestFault> for ErrorAnswer {
@@ -241,12 +245,20 @@ fn send(members: &mut Members) -> Result<SendParams, RequestFault> {
     let message = members
         .take(&["message", "request"])
         .ok_or(ReadFault::Missing { what: "params", member: "message" })?;
+    let odd_kind = part_of_odd_kind(&message);
     let message = read::message(message)?;
     if message.message_id.as_str().is_empty() {
         return Err(ReadFault::Missing { what: "message", member: "messageId" }.into());
     }
     if message.parts.is_empty() {
         return Err(RequestFault::NoParts);
+    }
+    if message.role == Role::Unspecified {
+        return Err(RequestFault::NoRole);
+    }
+    let unknown = message.parts.iter().position(|part| matches!(part.content, PartContent::Unknown(_)));
+    if let Some(place) = odd_kind.or(unknown) {
+        return Err(RequestFault::UnknownPart { number: place + 1 });
     }
     let metadata = members.metadata()?;
     let configuration = members.take(&["configuration"]).unwrap_or_else(|| Value::Object(Map::new()));
@@ -272,6 +284,15 @@ fn send(members: &mut Members) -> Result<SendParams, RequestFault> {
         push_config,
         metadata,
     })
+}
+
+/// The place of a part that calls itself of a kind no version has. What an agent sends is read whatever
+/// it calls itself; what a client asks for must be meant as it is understood.
+fn part_of_odd_kind(message: &Value) -> Option<usize> {
+    let parts = message.get("parts").or_else(|| message.get("content"))?.as_array()?;
+    let is_odd = |name: &Value| !name.as_str().is_some_and(|word| ["text", "file", "data"].contains(&word));
+    let names = |part: &Value| ["kind", "type"].map(|name| part.get(name).cloned().unwrap_or_default());
+    parts.iter().position(|part| names(part).iter().any(|name| !name.is_null() && is_odd(name)))
 }
 
 fn list(members: &mut Members) -> Result<ListParams, RequestFault> {
@@ -345,7 +366,7 @@ mod tests {
     use super::super::call::{Call, SendMode, SendRequest};
     use super::*;
     use crate::ids::MessageId;
-    use crate::task::{Part, Role};
+    use crate::task::Part;
 
     fn read(method: &str, value: Value) -> Result<Request, RequestFault> {
         let (operation, dialect) = Operation::from_method(method).unwrap();
@@ -440,6 +461,42 @@ mod tests {
             ("ListTasks", json!({"status":"TASK_STATE_DANCING"})),
         ] {
             assert!(read(method, value.clone()).is_err(), "{method} {value}");
+        }
+    }
+
+    #[test]
+    fn a_message_needs_a_role_and_parts_of_a_known_kind() {
+        let send = |role: Value, part: Value| {
+            let message = json!({"messageId":"m","role":role,"parts":[{"text":"x"}, part]});
+            read("message/send", json!({"message":message})).map(|_| ())
+        };
+        let text = json!({"kind":"text","text":"x"});
+        for role in [Value::Null, json!(""), json!("ROLE_UNSPECIFIED"), json!("wizard"), json!(0)] {
+            assert_eq!(send(role.clone(), text.clone()), Err(RequestFault::NoRole), "{role}");
+        }
+        for role in [json!("user"), json!("ROLE_USER"), json!("agent"), json!(1)] {
+            assert_eq!(send(role.clone(), text.clone()), Ok(()), "{role}");
+        }
+        for part in [
+            json!({"kind":"hologram","text":"x"}),
+            json!({"type":"hologram","text":"x"}),
+            json!({"kind":7,"text":"x"}),
+            json!({"nothing":"known"}),
+            json!("text"),
+        ] {
+            assert_eq!(
+                send(json!("user"), part.clone()),
+                Err(RequestFault::UnknownPart { number: 2 }),
+                "{part}"
+            );
+        }
+        for part in [
+            json!({"type":"text","text":"x"}),
+            json!({"url":"https://a.example/x"}),
+            json!({"kind":"file","file":{"bytes":"aGk="}}),
+            json!({"kind":null,"data":7}),
+        ] {
+            assert_eq!(send(json!("user"), part.clone()), Ok(()), "{part}");
         }
     }
 
