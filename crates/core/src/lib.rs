@@ -25,6 +25,7 @@
 //! | when a callback is tried, and how many at once | [`delivery`], [`lanes`] |
 //! | what agents answer to our own registrations | [`push_answer`] |
 //! | the secrets of our registrations | [`callback_secret`] |
+//! | when a registration is made, checked and taken back | [`registration_plan`] |
 //! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
 //! | what arrives at the inbox, and whether it proves itself | [`callback`] |
 
@@ -48,6 +49,7 @@ pub mod oddity;
 pub mod public_url;
 pub mod push_answer;
 pub mod push_config;
+pub mod registration_plan;
 pub mod retry_after;
 pub mod sse;
 pub mod state;
