@@ -27,7 +27,7 @@ use crate::notifier::{Notices, Notifier};
 use crate::parts::Parts;
 use crate::present;
 use crate::reconciler::Reconciler;
-use crate::settings::{self, Setting};
+use crate::settings;
 use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
 use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, sends, task_content};
@@ -476,30 +476,43 @@ impl Engine {
 
     pub async fn settings(&self) -> Result<Vec<SettingView>, EngineError> {
         let views = self.store().read(|connection| {
-            settings::ALL.iter().map(|setting| setting_view(connection, setting)).collect::<Result<_, _>>()
+            settings::all(connection)?
+                .iter()
+                .map(|found| setting_view(connection, found))
+                .collect::<Result<_, _>>()
         });
         Ok(views.await?)
     }
 
     pub async fn setting(&self, key: &str) -> Result<SettingView, EngineError> {
-        let setting = settings::find(key)?;
-        Ok(self.store().read(move |connection| setting_view(connection, setting)).await?)
+        let found = self.find_setting(key)?;
+        Ok(self.store().read(move |connection| setting_view(connection, &found)).await?)
     }
 
     pub async fn set_setting(&self, key: &str, value: &str) -> Result<SettingView, EngineError> {
-        let setting = settings::find(key)?;
-        setting.check(value)?;
+        let found = self.find_setting(key)?;
+        found.setting.check(value)?;
         let value = value.to_owned();
-        self.store().write(move |context| crate::store::settings::set(context, setting.key, &value)).await?;
+        self.store().write(move |context| crate::store::settings::set(context, &found.key, &value)).await?;
         self.take_settings().await?;
         self.setting(key).await
     }
 
     pub async fn unset_setting(&self, key: &str) -> Result<SettingView, EngineError> {
-        let setting = settings::find(key)?;
-        self.store().write(move |context| crate::store::settings::clear(context, setting.key)).await?;
+        let found = self.find_setting(key)?;
+        self.store().write(move |context| crate::store::settings::clear(context, &found.key)).await?;
         self.take_settings().await?;
         self.setting(key).await
+    }
+
+    fn find_setting(&self, key: &str) -> Result<settings::Found, EngineError> {
+        let found = settings::find(key)?;
+        match found.agent() {
+            Some(name) if self.agents_at_hand().by_name(&name).is_none() => {
+                Err(EngineError::unknown_agent(name))
+            }
+            Some(_) | None => Ok(found),
+        }
     }
 
     async fn take_settings(&self) -> Result<(), EngineError> {
@@ -522,13 +535,13 @@ impl Engine {
 
 fn setting_view(
     connection: &rusqlite::Connection,
-    setting: &Setting,
+    found: &settings::Found,
 ) -> Result<SettingView, crate::store::StoreError> {
     Ok(SettingView {
-        key: setting.key.to_owned(),
-        value: settings::value(connection, setting)?,
-        default: setting.default.to_owned(),
-        meaning: setting.meaning.to_owned(),
+        key: found.key.clone(),
+        value: found.value(connection)?,
+        default: found.setting.default.to_owned(),
+        meaning: found.setting.meaning.to_owned(),
     })
 }
 

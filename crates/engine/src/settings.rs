@@ -5,14 +5,21 @@
 use std::time::Duration;
 
 use rusqlite::Connection;
+use taskbell_core::callback::ProofPolicy;
 use taskbell_core::follow::FollowTimes;
+use taskbell_core::ids::AgentName;
+use taskbell_core::public_url::PublicUrl;
 
 use crate::error::EngineError;
 use crate::store::{StoreError, settings as rows};
 
+/// The longest command line.
+const COMMAND: usize = 4_096;
+
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
+    /// In [`OF_AGENTS`] what stands before the agent's name.
     pub key: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
@@ -30,6 +37,11 @@ enum Kind {
         least: u32,
         most: u32,
     },
+    Words(&'static [&'static str]),
+    /// Of the inbox; empty: none.
+    PublicAddress,
+    /// One line; empty: none.
+    Command,
 }
 
 pub const ALL: &[Setting] = &[
@@ -58,6 +70,18 @@ pub const ALL: &[Setting] = &[
         kind: Kind::Seconds { least: 1.0, most: 3_600.0 },
     },
     Setting {
+        key: "public_url",
+        default: "",
+        meaning: "https address under which agents elsewhere reach the inbox; empty: none, or the tunnel's",
+        kind: Kind::PublicAddress,
+    },
+    Setting {
+        key: "tunnel.command",
+        default: "",
+        meaning: "command line that keeps a tunnel to the inbox and prints its https address; empty: none",
+        kind: Kind::Command,
+    },
+    Setting {
         key: "retention.days",
         default: "30",
         meaning: "days that a task is kept after its end, unless it is pinned",
@@ -65,14 +89,85 @@ pub const ALL: &[Setting] = &[
     },
 ];
 
-/// The setting of that key.
-pub fn find(key: &str) -> Result<&'static Setting, EngineError> {
-    ALL.iter().find(|setting| setting.key == key).ok_or_else(|| {
-        EngineError::new(
+/// Those that each agent has for itself: `push.builder`.
+pub const OF_AGENTS: &[Setting] = &[
+    Setting {
+        key: "push.",
+        default: "on",
+        meaning: "whether this agent is asked to call us back about its tasks (on, off)",
+        kind: Kind::Words(&["on", "off"]),
+    },
+    Setting {
+        key: "proof.",
+        default: "any",
+        meaning: "how many of the registered proofs a callback of this agent must show (any, all)",
+        kind: Kind::Words(&["any", "all"]),
+    },
+];
+
+/// A setting under the key that it was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    pub setting: &'static Setting,
+    pub key: String,
+}
+
+/// The setting of that key. Of an agent's settings that there is such an agent is the caller's matter.
+pub fn find(key: &str) -> Result<Found, EngineError> {
+    let of_agent =
+        |setting: &&Setting| key.strip_prefix(setting.key).is_some_and(|name| AgentName::new(name).is_ok());
+    let setting = ALL.iter().find(|setting| setting.key == key);
+    match setting.or_else(|| OF_AGENTS.iter().find(of_agent)) {
+        Some(setting) => Ok(Found { setting, key: key.to_owned() }),
+        None => Err(EngineError::new(
             "unknown_setting",
             format!("no setting is named {key:?}; see `taskbell settings list`"),
-        )
-    })
+        )),
+    }
+}
+
+/// All there are, with those of each living agent.
+pub fn all(connection: &Connection) -> Result<Vec<Found>, StoreError> {
+    let mut found: Vec<Found> =
+        ALL.iter().map(|setting| Found { setting, key: setting.key.to_owned() }).collect();
+    let agents = crate::store::agents::list(connection)?;
+    for setting in OF_AGENTS {
+        found.extend(agents.iter().map(|row| Found { setting, key: format!("{}{}", setting.key, row.name) }));
+    }
+    Ok(found)
+}
+
+impl Found {
+    /// The agent whose setting it is.
+    pub fn agent(&self) -> Option<AgentName> {
+        AgentName::new(self.key.strip_prefix(self.setting.key)?).ok()
+    }
+
+    /// The value that holds: as set, or the default.
+    pub fn value(&self, connection: &Connection) -> Result<String, StoreError> {
+        Ok(rows::get(connection, &self.key)?.unwrap_or_else(|| self.setting.default.to_owned()))
+    }
+}
+
+/// Whether an agent may be asked to call us back.
+pub fn push_is_on(connection: &Connection, agent: &AgentName) -> Result<bool, StoreError> {
+    Ok(rows::get(connection, &format!("push.{agent}"))?.as_deref() != Some("off"))
+}
+
+/// How many proofs an agent's callbacks must show.
+pub fn proof_policy(connection: &Connection, agent: &AgentName) -> Result<ProofPolicy, StoreError> {
+    let word = rows::get(connection, &format!("proof.{agent}"))?;
+    Ok(word.and_then(|word| ProofPolicy::from_word(&word)).unwrap_or_default())
+}
+
+/// The address of the inbox for agents elsewhere, as set.
+pub fn public_url(connection: &Connection) -> Result<Option<PublicUrl>, StoreError> {
+    Ok(rows::get(connection, "public_url")?.and_then(|text| text.parse().ok()))
+}
+
+/// The command that keeps the tunnel.
+pub fn tunnel_command(connection: &Connection) -> Result<Option<String>, StoreError> {
+    Ok(rows::get(connection, "tunnel.command")?.filter(|line| !line.trim().is_empty()))
 }
 
 impl Setting {
@@ -82,6 +177,15 @@ impl Setting {
             Err(EngineError::new("usage", format!("setting {} takes {takes}, not {value:?}", self.key)))
         };
         match self.kind {
+            Kind::Words(words) if words.contains(&value) => Ok(()),
+            Kind::Words(words) => refused(words.join(" or ")),
+            Kind::PublicAddress if value.is_empty() => Ok(()),
+            Kind::PublicAddress => match value.parse::<PublicUrl>() {
+                Ok(_) => Ok(()),
+                Err(error) => Err(EngineError::new("usage", format!("{value:?} is not taken: {error}"))),
+            },
+            Kind::Command if value.len() <= COMMAND && !value.chars().any(char::is_control) => Ok(()),
+            Kind::Command => refused(format!("one line of at most {COMMAND} octets")),
             Kind::Seconds { least, most } => match value.parse::<f64>() {
                 Ok(seconds) if (least..=most).contains(&seconds) => Ok(()),
                 _ => refused(format!("seconds from {least} to {most}")),
@@ -92,11 +196,6 @@ impl Setting {
             },
         }
     }
-}
-
-/// The value that holds: as set, or the default.
-pub fn value(connection: &Connection, setting: &Setting) -> Result<String, StoreError> {
-    Ok(rows::get(connection, setting.key)?.unwrap_or_else(|| setting.default.to_owned()))
 }
 
 /// The pace of following as set.
@@ -126,8 +225,7 @@ pub fn follow_times(connection: &Connection) -> Result<FollowTimes, StoreError> 
 
 /// Days that an ended task is kept.
 pub fn retention_days(connection: &Connection) -> Result<u32, StoreError> {
-    let setting = ALL.iter().find(|setting| setting.key == "retention.days").expect("in the list above");
-    Ok(value(connection, setting)?.parse().unwrap_or(30))
+    Ok(rows::get(connection, "retention.days")?.and_then(|days| days.parse().ok()).unwrap_or(30))
 }
 
 #[cfg(test)]
@@ -135,15 +233,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_agents_setting_is_found_under_its_name_and_no_other() {
+        let found = find("push.builder").unwrap();
+        assert_eq!(found.agent(), Some(AgentName::new("builder").unwrap()));
+        assert!(found.setting.check("off").is_ok() && found.setting.check("perhaps").is_err());
+        for key in ["push", "push.", "push.Big Name", "proof"] {
+            assert_eq!(find(key).unwrap_err().code, "unknown_setting", "{key}");
+        }
+        assert_eq!(find("follow.silence").unwrap().agent(), None);
+    }
+
+    #[test]
+    fn a_public_address_is_one_that_agents_can_call() {
+        let setting = find("public_url").unwrap().setting;
+        assert!(setting.check("https://h.example/tb").is_ok() && setting.check("").is_ok());
+        let error = setting.check("http://h.example").unwrap_err();
+        assert!(error.message.contains("is https"), "{error}");
+        let tunnel = find("tunnel.command").unwrap().setting;
+        assert!(tunnel.check("a\nb").is_err() && tunnel.check("ssh -R 80:localhost:7421 h.example").is_ok());
+    }
+
+    #[test]
     fn every_default_is_taken_by_its_own_setting() {
-        for setting in ALL {
+        for setting in ALL.iter().chain(OF_AGENTS) {
             assert!(setting.check(setting.default).is_ok(), "{}", setting.key);
         }
     }
 
     #[test]
     fn what_a_setting_does_not_take_is_refused_with_what_it_does() {
-        let silence = find("follow.silence").unwrap();
+        let silence = find("follow.silence").unwrap().setting;
         for bad in ["", "0", "-1", "NaN", "inf", "soon"] {
             let error = silence.check(bad).unwrap_err();
             assert!(error.message.contains("seconds from 1 to 3600"), "{error}");

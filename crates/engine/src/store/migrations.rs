@@ -9,6 +9,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0002_notices.sql"),
     include_str!("migrations/0003_gateway.sql"),
     include_str!("migrations/0004_inbox.sql"),
+    include_str!("migrations/0005_registration_work.sql"),
 ];
 
 /// The version this program writes.

@@ -9,7 +9,7 @@
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
-//! [`clients`], [`registrations`], [`callbacks`], [`refused`] |
+//! [`clients`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`] |
 //! | how frames and reads change a task | [`task_records`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
@@ -27,6 +27,7 @@ pub mod notices;
 pub mod open;
 pub mod reader;
 pub mod refused;
+pub mod registration_work;
 pub mod registrations;
 pub mod sends;
 pub mod settings;
