@@ -28,6 +28,7 @@
 //! | when a registration is made, checked and taken back | [`registration_plan`] |
 //! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
 //! | what arrives at the inbox, and whether it proves itself | [`callback`] |
+//! | whether an end was missed, and why | [`missed`] |
 
 pub mod agent;
 pub mod backoff;
@@ -44,6 +45,7 @@ pub mod jsonrpc;
 pub mod lanes;
 pub mod markdown;
 pub mod merge;
+pub mod missed;
 pub mod notice;
 pub mod oddity;
 pub mod public_url;

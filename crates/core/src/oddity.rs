@@ -27,6 +27,8 @@ pub enum Oddity {
     Regression { from: TaskState, to: TaskState },
     /// Two different terminal states told for one task.
     TerminalChanged { from: TaskState, to: TaskState },
+    /// A callback told another end than the task has.
+    FalseEnd { claimed: TaskState, is: TaskState },
     /// A chunk for an artifact whose beginning was never seen.
     AppendWithoutStart,
     /// A state word of neither version.
@@ -58,6 +60,7 @@ impl Oddity {
             Self::AfterTerminal { .. } => "after_terminal",
             Self::Regression { .. } => "regression",
             Self::TerminalChanged { .. } => "terminal_changed",
+            Self::FalseEnd { .. } => "false_end",
             Self::AppendWithoutStart => "append_without_start",
             Self::UnknownState { .. } => "unknown_state",
             Self::ReattachWithoutTask => "reattach_without_task",
@@ -77,6 +80,9 @@ impl Oddity {
             }
             Self::TerminalChanged { from, to } => {
                 format!("said {} of a task that had ended {}", to.word(), from.word())
+            }
+            Self::FalseEnd { claimed, is } => {
+                format!("called back that a task was {} which is {}", claimed.word(), is.word())
             }
             Self::UnknownState { raw } => {
                 format!("used the state {:?}", raw.chars().take(40).collect::<String>())

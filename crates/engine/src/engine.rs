@@ -18,6 +18,7 @@ use crate::api::views::{
     AgentView, HealthView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, SettingView,
     TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
+use crate::due::DueReads;
 use crate::error::EngineError;
 use crate::follower::Follower;
 use crate::gateway::Gateway;
@@ -30,9 +31,9 @@ use crate::reconciler::Reconciler;
 use crate::settings;
 use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
-use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, sends, task_content};
+use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, ends, sends, task_content};
 use crate::tasks::{Imported, Outgoing, Sent, Tasks};
-use crate::{upkeep, wake};
+use crate::{missed, upkeep, wake};
 
 /// Rows of a timeline shown with a task. The rest is paged through its changes.
 const TIMELINE: u32 = 1_000;
@@ -85,6 +86,7 @@ impl Engine {
                 "messages were on their way when the engine stopped; their outcome is unknown"
             );
         }
+        store.write(ends::note_run).await?;
         let times = store.read(settings::follow_times).await?;
         let parts = Parts::new(store, agents, clock, times);
         let gateway = Gateway::load(parts.clone()).await?;
@@ -103,10 +105,13 @@ impl Engine {
         }));
         let follower = Follower::new(parts.clone());
         let reconciler = engine.0.reconciler.clone();
+        let due = DueReads::new(parts.clone(), reconciler.clone());
         let stop = Arc::clone(&engine.0.stop);
         let workers = [
             tokio::spawn(follower.run()),
             tokio::spawn(reconciler.run(stop)),
+            tokio::spawn(due.run()),
+            tokio::spawn(missed::run(parts.clone())),
             tokio::spawn(notices.run()),
             tokio::spawn(wake::run(parts.clone())),
             tokio::spawn(upkeep::run(parts)),

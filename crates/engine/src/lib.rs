@@ -12,6 +12,7 @@
 //! | what a user does with tasks | [`tasks`] |
 //! | calling strangers' addresses | [`outbound`], `tls` |
 //! | keeping tasks attached | [`follower`] |
+//! | reading tasks that callbacks made due; ends that were missed | [`due`], [`missed`] |
 //! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
 //! | agents as endpoints for local programs | [`gateway`] |
 //! | telling the user on the desktop | [`notifier`] |
@@ -33,6 +34,7 @@ pub mod api_client;
 pub mod api_door;
 pub mod data_dir;
 pub mod demo;
+pub mod due;
 pub mod engine;
 mod entrance;
 pub mod error;
@@ -42,6 +44,7 @@ pub mod health;
 pub mod keychain;
 pub mod link;
 pub mod listen;
+pub mod missed;
 pub mod notifier;
 pub mod outbound;
 pub mod parts;

@@ -98,6 +98,9 @@ pub struct Bells {
     /// Which registrations there should be may have changed.
     pub registrations: Notify,
     tasks: Mutex<HashMap<TaskKey, Arc<Notify>>>,
+    /// A task has ended, and it is to be judged whether that was missed.
+    pub ends: Notify,
+    pub due: DueBell,
 }
 
 impl Bells {
@@ -119,7 +122,66 @@ impl Bells {
         }
     }
 
+    /// A callback of this task was committed: it is due for a read.
+    pub fn ring_due(&self, key: TaskKey) {
+        self.due.ring(key);
+    }
+
     fn tasks(&self) -> std::sync::MutexGuard<'_, HashMap<TaskKey, Arc<Notify>>> {
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Which tasks may be due for a read, or have claims without a last verdict. The rows say whether they are; this
+/// only spares looking at the rows of all others.
+#[derive(Default)]
+pub struct DueBell {
+    watched: Mutex<HashMap<TaskKey, u64>>,
+    rung: Mutex<Vec<TaskKey>>,
+    bell: Notify,
+}
+
+/// How often a task had been rung for when it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rings(u64);
+
+impl DueBell {
+    pub fn ring(&self, key: TaskKey) {
+        *lock(&self.watched).entry(key).or_insert(0) += 1;
+        lock(&self.rung).push(key);
+        self.bell.notify_one();
+    }
+
+    /// It may have claims without a last verdict: any read of it judges them. None is asked for.
+    pub fn watch(&self, key: TaskKey) {
+        lock(&self.watched).entry(key).or_insert(0);
+    }
+
+    /// None: nothing is known to be due of it.
+    pub fn watched(&self, key: TaskKey) -> Option<Rings> {
+        lock(&self.watched).get(&key).copied().map(Rings)
+    }
+
+    /// All of it is settled that was there at these rings. What was rung for since stays.
+    pub fn settle(&self, key: TaskKey, rings: Rings) {
+        let mut watched = lock(&self.watched);
+        if watched.get(&key) == Some(&rings.0) {
+            watched.remove(&key);
+        }
+    }
+
+    /// Waits until some were rung for.
+    pub async fn rung(&self) -> Vec<TaskKey> {
+        loop {
+            let rung = std::mem::take(&mut *lock(&self.rung));
+            if !rung.is_empty() {
+                return rung;
+            }
+            self.bell.notified().await;
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

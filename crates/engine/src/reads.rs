@@ -10,8 +10,9 @@ use taskbell_core::oddity::Oddity;
 use crate::agent_client::{CallError, CallFault};
 use crate::agents::Agent;
 use crate::link::is_outage;
-use crate::parts::Parts;
-use crate::store::task_records::{Applied, apply_read};
+use crate::parts::{Parts, Rings};
+use crate::store::callbacks::{self, Due};
+use crate::store::task_records::{Applied, apply_due_read, apply_read};
 use crate::store::tasks::Channel;
 use crate::store::{StoreError, TaskKey, WriteContext, agents};
 
@@ -58,18 +59,46 @@ pub async fn read_task(
     task_id: &TaskId,
     channel: Channel,
 ) -> Result<Applied, ReadError> {
-    let (started, answer) = {
+    let (due, started, answer) = {
         // Given back before the answer is stored: the agent is done, the disk is not its business.
         let _place = agent.reads.acquire().await;
-        (parts.next_order(), agent.client().get_task(task_id).await)
+        let due = due_before(parts, key).await?;
+        (due, parts.next_order(), agent.client().get_task(task_id).await)
     };
     note_link(agent, answer.as_ref().err());
     if let Err(CallError { fault: CallFault::WrongTask { .. }, .. }) = &answer {
         note_foreign_answer(parts, agent).await;
     }
     let task = answer.map_err(ReadError::Call)?;
-    let written = parts.store().write(move |context| apply_read(context, key, task, started, channel)).await;
-    written.map_err(ReadError::Store)
+    let applied = match due {
+        None => parts.store().write(move |context| apply_read(context, key, task, started, channel)).await,
+        Some((rings, due)) => {
+            // Whoever reads it now: a callback is why.
+            let channel = if due.is_due() && channel == Channel::Poll { Channel::Push } else { channel };
+            let apply = move |context: &mut WriteContext<'_>| {
+                apply_due_read(context, key, task, started, channel, due.dirty)
+            };
+            parts.store().write(apply).await.map(|(applied, settled)| {
+                if !applied.stale && settled.ahead == 0 && !settled.more {
+                    parts.bells().due.settle(key, rings);
+                }
+                applied
+            })
+        }
+    };
+    let applied = applied.map_err(ReadError::Store)?;
+    if applied.state.is_terminal() && applied.changed {
+        parts.bells().ends.notify_one();
+    }
+    Ok(applied)
+}
+
+/// How due a task is, looked up only where something may be. What is committed later is not confirmed by a read
+/// that begins now.
+async fn due_before(parts: &Parts, key: TaskKey) -> Result<Option<(Rings, Due)>, ReadError> {
+    let Some(rings) = parts.bells().due.watched(key) else { return Ok(None) };
+    let due = parts.store().read(move |connection| callbacks::due(connection, key)).await;
+    due.map(|due| Some((rings, due))).map_err(ReadError::Store)
 }
 
 /// The answer is thrown away; that there was one is kept on the agent's report.

@@ -39,6 +39,7 @@ pub struct Reconciled {
     pub found_by: Option<Channel>,
     /// Why the task could not be read.
     pub error: Option<String>,
+    pub failure: Option<ReadFailure>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +172,8 @@ impl Reconciler {
         }
     }
 
-    async fn reconcile_one(&self, row: TaskRow, channel: Channel) -> Reconciled {
+    /// Reads one task, and rings whoever follows it.
+    pub async fn reconcile_one(&self, row: TaskRow, channel: Channel) -> Reconciled {
         let before = row.state_word();
         let was_open = row.following != Following::Ended;
         let mut item = Reconciled {
@@ -182,6 +184,7 @@ impl Reconciler {
             missed: false,
             found_by: None,
             error: None,
+            failure: None,
         };
         let Some(agent) = self.parts.agents().get(row.agent_key) else {
             item.verdict = ReconcileVerdict::Unreachable;
@@ -207,6 +210,7 @@ impl Reconciler {
                 }
             }
             Err(error) => {
+                item.failure = Some(error.failure());
                 let gone = match (error.failure(), reads::identity(&agent, row.credential_version)) {
                     (ReadFailure::NotFound, Identity::Same) => Some(Verdict::Lost),
                     (ReadFailure::NotFound | ReadFailure::Forbidden, Identity::Changed) => {

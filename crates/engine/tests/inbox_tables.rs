@@ -166,7 +166,7 @@ async fn a_callback_is_stored_once_counted_again_and_makes_its_task_due_each_tim
     let rows = store.read(move |c| callbacks::of_task(c, task)).await.unwrap();
     let [row] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!((row.count, row.at_ms, row.last_at_ms, row.dirty), (2, 1_000, 5_000, Some(2)));
-    assert_eq!((row.verdict.as_str(), row.body.as_deref()), ("pending", Some(DONE.as_bytes())));
+    assert_eq!((row.verdict.word(), row.body.as_deref()), ("pending", Some(DONE.as_bytes())));
     let due = store.read(move |c| callbacks::due(c, task)).await.unwrap();
     assert_eq!((due.dirty, due.clean, due.is_due()), (2, 0, true));
     let state = store.read(move |c| tasks::get(c, task)).await.unwrap().state;

@@ -6,6 +6,7 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 use taskbell_core::callback::{Claim, Digest, Judgement, ProofWord, Shape};
 use taskbell_core::state::TaskState;
+use taskbell_core::verdict::{Reason, Verdict};
 
 use super::agents::{decoded, decoded_option};
 use super::changes::{NewChange, record_change};
@@ -61,10 +62,16 @@ pub struct CallbackRow {
     /// The number its last arrival raised the task to.
     pub dirty: Option<u64>,
     /// `pending` until its task was read.
-    pub verdict: String,
+    pub verdict: Verdict,
     pub verdict_at_ms: Option<i64>,
-    /// The task as read when the verdict was given.
-    pub confirmed_json: Option<String>,
+    /// Of the verdict.
+    pub reason: Option<Reason>,
+    /// The task as read when the verdict was given: a row of `confirmations`.
+    pub confirmation: Option<i64>,
+    /// The task's state as read then.
+    pub confirmed_state: Option<TaskState>,
+    /// It said less than one that came before it.
+    pub out_of_order: bool,
 }
 
 /// Stores a callback or counts a repeat, and makes its task due. That it claims something of the registration's
@@ -222,7 +229,8 @@ pub(super) fn bind(
 
 const COLUMNS: &str = "id, registration_ref, task_ref, at_ms, last_at_ms, count, sha256, size, body, \
      headers_json, token_proof, credential_proof, shape, claimed_task_id, claimed_context_id, \
-     claimed_state, claimed_raw_state, dirty, verdict, verdict_at_ms, confirmed_json";
+     claimed_state, claimed_raw_state, dirty, verdict, verdict_at_ms, reason, confirmation_ref, \
+     out_of_order, confirmed_state";
 
 pub fn get(connection: &Connection, key: CallbackKey) -> Result<CallbackRow, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM callbacks WHERE id = ?1");
@@ -262,8 +270,11 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CallbackRow> {
         claimed_state: decoded_option(row, 15, |word| Some(TaskState::from_word(word)))?,
         claimed_raw_state: row.get(16)?,
         dirty: row.get::<_, Option<i64>>(17)?.map(i64::unsigned_abs),
-        verdict: row.get(18)?,
+        verdict: decoded(row, 18, Verdict::from_word)?,
         verdict_at_ms: row.get(19)?,
-        confirmed_json: row.get(20)?,
+        reason: decoded_option(row, 20, Reason::from_word)?,
+        confirmation: row.get(21)?,
+        out_of_order: row.get(22)?,
+        confirmed_state: decoded_option(row, 23, |word| Some(TaskState::from_word(word)))?,
     })
 }

@@ -10,6 +10,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0003_gateway.sql"),
     include_str!("migrations/0004_inbox.sql"),
     include_str!("migrations/0005_registration_work.sql"),
+    include_str!("migrations/0006_verdicts.sql"),
 ];
 
 /// The version this program writes.

@@ -11,6 +11,7 @@
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
 //! [`clients`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`] |
 //! | how frames and reads change a task | [`task_records`] |
+//! | what callbacks claimed, held against reads; ends that were missed | [`verdicts`], [`ends`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
@@ -19,7 +20,9 @@ pub mod backup;
 pub mod callbacks;
 pub mod changes;
 pub mod clients;
+pub mod ends;
 pub mod error;
+pub mod inbox;
 pub mod inspect;
 pub mod keys;
 pub mod migrations;
@@ -35,6 +38,7 @@ pub mod state;
 pub mod task_content;
 pub mod task_records;
 pub mod tasks;
+pub mod verdicts;
 pub mod writer;
 
 use std::path::{Path, PathBuf};

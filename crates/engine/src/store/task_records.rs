@@ -16,11 +16,12 @@ use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
 
 use super::error::StoreError;
 use super::keys::{AgentKey, TaskKey};
-use super::notices;
 use super::state::Remembered;
 use super::task_content::{self, excerpt, object_json};
 use super::tasks::{Channel, TaskSource, announce};
+use super::verdicts::{self, Settled};
 use super::writer::WriteContext;
+use super::{ends, notices};
 
 /// Lists are in the order of the last change. Progress within a state moves a task up at most this often: two
 /// indexes hold that time, and writing both at every event would cost a fifth of it. When a task was last heard
@@ -260,6 +261,33 @@ pub fn apply_read(
     Ok(applied)
 }
 
+/// [`apply_read`] for a task that callbacks made due: the read began when the task's number was `dirty`. Judges
+/// them by the task as it is then, and marks it clean. A read that was overtaken judges nothing.
+pub fn apply_due_read(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    answer: Task,
+    started: Order,
+    channel: Channel,
+    dirty: u64,
+) -> Result<(Applied, Settled), StoreError> {
+    let answered = answer.clone();
+    let applied = apply_read(context, key, answer, started, channel)?;
+    if applied.stale {
+        return Ok((applied, Settled::default()));
+    }
+    // An end that only a stream told is none yet: the answer counts.
+    let settled = if applied.regressed && !applied.settled {
+        verdicts::settle(context, key, dirty, &answered)?
+    } else {
+        let held = take_or_load(context, key)?;
+        let settled = verdicts::settle(context, key, dirty, &held.record.task);
+        context.state.of::<Records>().put(key, held);
+        settled?
+    };
+    Ok((applied, settled))
+}
+
 /// Applies a stream's events in the order of their arrival.
 pub fn apply_events(
     context: &mut WriteContext<'_>,
@@ -353,6 +381,9 @@ fn store_outcome(
                     body["rawState"] = json!(excerpt(&task.status.raw_state));
                 }
                 announce(context, key, channel.word(), "status", &body)?;
+                if to.is_terminal() && !from.is_terminal() {
+                    ends::record(context, key, *to, channel)?;
+                }
                 notices::handle_status(context, key, (*from, *to), task.status.message.as_ref(), channel)?;
             }
             TaskChange::ArtifactReplaced { index } => {

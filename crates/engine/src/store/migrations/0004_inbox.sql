@@ -54,7 +54,6 @@ CREATE TABLE callbacks (
     dirty              INTEGER,                        -- the number its last arrival raised the task to
     verdict            TEXT NOT NULL,
     verdict_at_ms      INTEGER,
-    confirmed_json     TEXT,                           -- the task as read when the verdict was given
     UNIQUE (registration_ref, sha256)
 ) STRICT;
 CREATE INDEX callbacks_by_task ON callbacks (task_ref, id);
