@@ -68,7 +68,7 @@ impl World {
             addr: ([127, 0, 0, 1], self.port).into(),
             tokens: Vec::new(),
             state: Some(state),
-            advertised_host: None,
+            ..Options::default()
         };
         let agent = taskbell_demo_agent::start(options).await.unwrap();
         self.port = agent.local_addr().port();
