@@ -75,7 +75,7 @@ fn raise_by_signal(_dir: &DataDir) -> Result<bool, ClientError> {
 mod tests {
     use taskbell_engine::api::window::Windows;
     use taskbell_engine::notifier::Notices;
-    use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+    use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
     use super::*;
 
@@ -83,7 +83,8 @@ mod tests {
         EngineOptions {
             data_dir: dir.clone(),
             gateway: "127.0.0.1:0".parse().unwrap(),
-            gateway_taken: GatewayTaken::Retry,
+            inbox: "127.0.0.1:0".parse().unwrap(),
+            ports_taken: PortsTaken::Retry,
             credential_store: CredentialStore::Memory,
             demo: false,
             windows: Windows::new(),

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::{Parser, ValueEnum};
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::{DataDir, DataDirError};
+use taskbell_engine::inbox;
 use taskbell_engine::keychain::{KeychainError, passphrase_from_environment};
 use taskbell_engine::listen::DEFAULT_ADDRESS;
 use taskbell_engine::notifier::{Notices, OtherWay};
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken};
 
 /// The window of Taskbell: what waits for you, and what runs.
 #[derive(Debug, Parser)]
@@ -21,6 +22,9 @@ pub struct Options {
     /// Where local programs find the gateway, the API and the page; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value_t = DEFAULT_ADDRESS)]
     gateway: SocketAddr,
+    /// Where callbacks arrive, through a tunnel or proxy of yours; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value_t = inbox::DEFAULT_ADDRESS)]
+    inbox: SocketAddr,
     /// Run the built-in agent too, named demo
     #[arg(long, env = "TASKBELL_DEMO", value_parser = clap::builder::FalseyValueParser::new(), hide_env_values = true)]
     demo: bool,
@@ -56,7 +60,8 @@ impl Options {
         Ok(EngineOptions {
             data_dir,
             gateway: self.gateway,
-            gateway_taken: GatewayTaken::Retry,
+            inbox: self.inbox,
+            ports_taken: PortsTaken::Retry,
             credential_store: match self.credential_store {
                 Store::Os => CredentialStore::Os,
                 Store::File => CredentialStore::File { passphrase: passphrase_from_environment()? },
@@ -84,6 +89,6 @@ mod tests {
         let options = Options::try_parse_from(["taskbell-desktop", "--demo"]).unwrap();
         let engine = options.engine(DataDir::at("x"), Windows::new(), OtherWay::new(|_, _| Ok(()))).unwrap();
         assert!(engine.demo);
-        assert_eq!(engine.gateway_taken, GatewayTaken::Retry);
+        assert_eq!(engine.ports_taken, PortsTaken::Retry);
     }
 }

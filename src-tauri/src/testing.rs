@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::notifier::Notices;
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 pub async fn engine(folder: &Path) -> RunningEngine {
     let options = EngineOptions {
         data_dir: DataDir::at(folder),
         gateway: "127.0.0.1:0".parse().unwrap(),
-        gateway_taken: GatewayTaken::Refuse,
+        inbox: "127.0.0.1:0".parse().unwrap(),
+        ports_taken: PortsTaken::Refuse,
         credential_store: CredentialStore::Memory,
         demo: true,
         windows: Windows::new(),

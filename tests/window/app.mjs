@@ -29,7 +29,7 @@ const STOPS_MS = 4_000;
 const taskbell = resolve(process.argv[3] ?? "target/debug/taskbell");
 
 const args = (folder, ...more) => [
-  ...["--data-dir", folder, "--gateway", "127.0.0.1:0", "--credential-store", "memory"],
+  ...["--data-dir", folder, "--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0", "--credential-store", "memory"],
   ...more,
 ];
 
@@ -340,7 +340,7 @@ async function takenPort(env) {
   const holder = createServer();
   await new Promise((done) => holder.listen(0, "127.0.0.1", done));
   const data = folder("portless");
-  const given = ["--data-dir", data, "--gateway", `127.0.0.1:${holder.address().port}`, "--credential-store", "memory"];
+  const given = ["--data-dir", data, "--gateway", `127.0.0.1:${holder.address().port}`, "--inbox", "127.0.0.1:0", "--credential-store", "memory"];
   const window = await openWindow(env, given);
   await shown(env);
   const health = await asked(window, "GET", "/health");

@@ -162,7 +162,7 @@ await test(LIMIT_MS, async () => {
   const desk = await noticeService(env);
   const data = join(scratch, "story");
   mkdirSync(data, { mode: 0o700 });
-  const user = userOf(await openWindow(env, ["--data-dir", data, "--gateway", "127.0.0.1:0", "--demo"]));
+  const user = userOf(await openWindow(env, ["--data-dir", data, "--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0", "--demo"]));
   const task = await firstRun(user, desk, env);
   await reconciled(user, task);
   await canceled(user, desk);

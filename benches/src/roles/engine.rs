@@ -15,7 +15,7 @@ use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::engine::Engine;
 use taskbell_engine::notifier::Notices;
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 use super::{answer_all, say};
 use crate::Failure;
@@ -60,7 +60,8 @@ pub async fn run(folder: &Path) -> Result<(), Failure> {
     let options = EngineOptions {
         data_dir: DataDir::at(folder),
         gateway: (Ipv4Addr::LOCALHOST, 0).into(),
-        gateway_taken: GatewayTaken::Refuse,
+        inbox: (Ipv4Addr::LOCALHOST, 0).into(),
+        ports_taken: PortsTaken::Refuse,
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),

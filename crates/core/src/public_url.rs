@@ -48,6 +48,11 @@ impl PublicUrl {
         self.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// What stands before the callbacks' path, without a slash at its end; mostly nothing.
+    pub fn path(&self) -> &str {
+        self.0.path().trim_end_matches('/')
+    }
+
     /// With another path than a callback's, for looking what else answers there.
     pub fn join(&self, path: &str) -> String {
         format!("{self}{path}")

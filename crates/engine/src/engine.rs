@@ -23,6 +23,7 @@ use crate::error::EngineError;
 use crate::follower::Follower;
 use crate::gateway::Gateway;
 use crate::health::Subjects;
+use crate::inbox::Inbox;
 use crate::keychain::Keychain;
 use crate::notifier::{Notices, Notifier};
 use crate::parts::Parts;
@@ -50,6 +51,7 @@ struct Inner {
     reconciler: Reconciler,
     notifier: Notifier,
     gateway: Gateway,
+    inbox: Inbox,
     keychain: Keychain,
     opened: OpenReport,
     started_ms: i64,
@@ -96,6 +98,7 @@ impl Engine {
             gateway,
             tasks: Tasks::new(parts.clone()),
             reconciler: Reconciler::new(parts.clone()),
+            inbox: Inbox::new(parts.clone()),
             keychain,
             opened,
             started_ms: parts.now_ms(),
@@ -142,6 +145,11 @@ impl Engine {
 
     pub fn parts(&self) -> &Parts {
         &self.0.parts
+    }
+
+    /// Where agents call back.
+    pub fn inbox(&self) -> &Inbox {
+        &self.0.inbox
     }
 
     fn agents_at_hand(&self) -> &Agents {
@@ -531,6 +539,7 @@ impl Engine {
             store: self.store(),
             opened: &self.0.opened,
             keychain: &self.0.keychain,
+            inbox: &self.0.inbox,
             agents: &agents,
             started: UtcTime::from_ms(self.0.started_ms),
         };

@@ -92,7 +92,7 @@ impl Entrance {
         self.folder.publish(&Runtime {
             pid: std::process::id(),
             gateway: self.ready().map(|ready| ready.gateway.clone()),
-            inbox: None,
+            inbox: self.state.engine.inbox().address().map(|address| format!("http://{address}")),
             token: self.token.clone(),
         })
     }

@@ -1,6 +1,7 @@
 //! How the parts of the engine are, in words, with what helps.
 
 use crate::api::views::{AgentView, HealthItem, HealthState, LinkView, UtcTime};
+use crate::inbox::{Inbox, Standing};
 use crate::keychain::{Keychain, KeychainHealth};
 use crate::store::{OpenReport, Store};
 
@@ -9,6 +10,7 @@ pub struct Subjects<'a> {
     pub store: &'a Store,
     pub opened: &'a OpenReport,
     pub keychain: &'a Keychain,
+    pub inbox: &'a Inbox,
     pub agents: &'a [AgentView],
     pub started: UtcTime,
 }
@@ -17,6 +19,7 @@ impl Subjects<'_> {
     pub fn items(&self) -> Vec<HealthItem> {
         let since = self.started;
         let mut items = vec![self.store_item(since), self.keychain_item(since)];
+        items.extend(self.inbox_item(since));
         items.extend(self.agents.iter().map(|agent| agent_item(agent, since)));
         items
     }
@@ -65,6 +68,25 @@ impl Subjects<'_> {
             ),
         };
         HealthItem { component: "keyring".to_owned(), state, since, detail, fix }
+    }
+
+    /// None where this program has no inbox at all.
+    fn inbox_item(&self, started: UtcTime) -> Option<HealthItem> {
+        let (state, since, detail, fix) = match self.inbox.standing() {
+            Standing::Nowhere => return None,
+            Standing::At(address) => {
+                let taken = self.inbox.taken();
+                let detail = format!("listens for callbacks at {address}; {taken} taken since the start");
+                (HealthState::Ok, started, detail, None)
+            }
+            Standing::Taken { told, since } => {
+                let fix = "end that program, or choose another port; it is tried again each 10 s".to_owned();
+                let ago = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
+                let since = UtcTime::from_ms(crate::store::wall_clock()().saturating_sub(ago));
+                (HealthState::Bad, since, told, Some(fix))
+            }
+        };
+        Some(HealthItem { component: "inbox".to_owned(), state, since, detail, fix })
     }
 }
 

@@ -25,6 +25,7 @@
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
 //! | calling a running engine | [`api_client`] |
 //! | the loopback listener, and where clients find it | [`listen`], `entrance` |
+//! | where agents call back | [`inbox`] |
 //! | the API as a window reaches it, here or in another process | [`api_door`] |
 
 pub mod agent_client;
@@ -41,6 +42,7 @@ pub mod error;
 pub mod follower;
 pub mod gateway;
 pub mod health;
+pub mod inbox;
 pub mod keychain;
 pub mod link;
 pub mod listen;

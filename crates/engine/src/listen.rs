@@ -108,6 +108,11 @@ impl Bound {
         self.address
     }
 
+    /// For another way of serving.
+    pub(crate) fn into_listener(self) -> TcpListener {
+        self.listener
+    }
+
     /// Serves until `stop` turns true or its sender is gone, then closes within two seconds: answers under
     /// way are finished where they can be, streams end by themselves.
     pub async fn serve(self, router: Router, limits: Limits, mut stop: watch::Receiver<bool>) {

@@ -5,7 +5,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use taskbell_core::credential::Secret;
 use taskbell_demo_agent::DemoAgent;
@@ -21,6 +21,7 @@ use crate::demo;
 use crate::engine::Engine;
 use crate::entrance::Entrance;
 use crate::error::EngineError;
+use crate::inbox::{self, Inbox};
 use crate::keychain::{DEADLINE, Keychain, KeychainChoice, KeychainError};
 use crate::listen::{Bound, ListenError};
 use crate::notifier::{NoticeEvent, Notices};
@@ -38,12 +39,12 @@ pub enum CredentialStore {
     Memory,
 }
 
-/// What is done when another program has the gateway's port.
+/// What is done when another program has the port of the gateway or of the inbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GatewayTaken {
+pub enum PortsTaken {
     /// The engine does not start.
     Refuse,
-    /// It follows tasks without its listener; Health names the holder, and the port is tried each 10 s.
+    /// It follows tasks without that listener; Health names the holder, and the port is tried each 10 s.
     Retry,
 }
 
@@ -52,7 +53,9 @@ pub struct EngineOptions {
     pub data_dir: DataDir,
     /// Gateway, API and page. Loopback only; port 0 picks a free one.
     pub gateway: SocketAddr,
-    pub gateway_taken: GatewayTaken,
+    /// Where agents call back. Loopback only, for a tunnel or proxy in front; port 0 picks a free one.
+    pub inbox: SocketAddr,
+    pub ports_taken: PortsTaken,
     pub credential_store: CredentialStore,
     /// Run the built-in agent as well.
     pub demo: bool,
@@ -117,16 +120,14 @@ pub struct RunningEngine {
     demo: Option<DemoAgent>,
     stop: watch::Sender<bool>,
     listener: JoinHandle<()>,
+    inbox: JoinHandle<()>,
 }
 
 impl RunningEngine {
     pub async fn start(options: EngineOptions) -> Result<Self, StartError> {
         let folder = options.data_dir.hold()?;
-        let bound = match (Bound::bind(options.gateway).await, options.gateway_taken) {
-            (Ok(bound), _) => Ok(bound),
-            (Err(taken @ ListenError::Taken { .. }), GatewayTaken::Retry) => Err(taken),
-            (Err(error), _) => return Err(error.into()),
-        };
+        let bound = bind(options.gateway, options.ports_taken).await?;
+        let inbox_bound = bind(options.inbox, options.ports_taken).await?;
         let path = folder.path().to_owned();
         let (store, opened) = tokio::task::spawn_blocking(move || Store::open(&path, wall_clock()))
             .await
@@ -150,6 +151,7 @@ impl RunningEngine {
         let access = Arc::new(Access::new(token.clone()));
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(open_what_is_clicked(engine.notifier().events(), options.windows.clone()));
+        let engine_inbox = engine.inbox().clone();
         let state = ApiState { engine, access, windows: options.windows, stop: stopping.clone() };
         let folder_path = folder.path().to_owned();
         let entrance = Arc::new(Entrance::new(state.clone(), folder, token));
@@ -163,21 +165,27 @@ impl RunningEngine {
                 tokio::spawn(Arc::clone(&entrance).serve_once_free(options.gateway, stopping))
             }
         };
+        let inbox = serve_inbox(engine_inbox, inbox_bound, options.inbox, &entrance, stop.subscribe());
         let demo = match options.demo {
             true => Some(demo::start(&state.engine, &folder_path).await?),
             false => None,
         };
         entrance.publish()?;
-        Ok(Self { state, entrance, demo, stop, listener })
+        Ok(Self { state, entrance, demo, stop, listener, inbox })
     }
 
     pub fn engine(&self) -> &Engine {
         &self.state.engine
     }
 
-    /// `None` while another program has the port, with [`GatewayTaken::Retry`] only.
+    /// `None` while another program has the port, with [`PortsTaken::Retry`] only.
     pub fn ready(&self) -> Option<&Ready> {
         self.entrance.ready()
+    }
+
+    /// Where agents call back: `http://127.0.0.1:PORT`. `None` while another program has the port.
+    pub fn inbox(&self) -> Option<String> {
+        self.engine().inbox().address().map(|address| format!("http://{address}"))
     }
 
     /// How a window of this process reaches the API.
@@ -200,8 +208,16 @@ impl RunningEngine {
                 None => Ok(()),
             }
         };
-        let ((), demo, listener) =
-            tokio::join!(self.state.engine.stop(STORE_CLOSES_WITHIN), demo, self.listener);
+        // Callbacks under way are stored and answered before the store closes.
+        let engine = async {
+            let inbox = self.inbox.await;
+            self.state.engine.stop(STORE_CLOSES_WITHIN).await;
+            inbox
+        };
+        let (inbox, demo, listener) = tokio::join!(engine, demo, self.listener);
+        if let Err(error) = inbox {
+            tracing::warn!(%error, "the inbox did not stop cleanly");
+        }
         if let Err(error) = demo {
             tracing::warn!(%error, "the built-in agent did not stop cleanly");
         }
@@ -212,6 +228,52 @@ impl RunningEngine {
             tracing::warn!(%error, "runtime.json was not removed");
         }
     }
+}
+
+/// A port that another program has is waited for where the options say so.
+async fn bind(address: SocketAddr, taken: PortsTaken) -> Result<Result<Bound, ListenError>, ListenError> {
+    match (Bound::bind(address).await, taken) {
+        (Ok(bound), _) => Ok(Ok(bound)),
+        (Err(error @ ListenError::Taken { .. }), PortsTaken::Retry) => Ok(Err(error)),
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// Takes callbacks, as soon as the port is ours, until `stop` turns true.
+fn serve_inbox(
+    inbox: Inbox,
+    bound: Result<Bound, ListenError>,
+    wanted: SocketAddr,
+    entrance: &Arc<Entrance>,
+    stop: watch::Receiver<bool>,
+) -> JoinHandle<()> {
+    match &bound {
+        Ok(bound) => inbox.stands_at(bound.address()),
+        Err(taken) => {
+            tracing::warn!(
+                "{taken}; tasks are followed by stream and poll, and the port is tried again each 10 s"
+            );
+            inbox.note_taken(taken, Instant::now());
+        }
+    }
+    let entrance = Arc::clone(entrance);
+    tokio::spawn(async move {
+        let bound = match bound {
+            Ok(bound) => Some(bound),
+            Err(_) => {
+                let bound = inbox.wait_for_port(wanted, stop.clone()).await;
+                if bound.is_some()
+                    && let Err(error) = entrance.publish()
+                {
+                    tracing::warn!(%error, "clients could not be told of the inbox's port");
+                }
+                bound
+            }
+        };
+        if let Some(bound) = bound {
+            inbox.run(bound, inbox::Limits::default(), stop).await;
+        }
+    })
 }
 
 /// A click on a notice brings the window to the front, on the notice's task. Ends with the engine.

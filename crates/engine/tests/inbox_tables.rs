@@ -143,11 +143,11 @@ async fn only_what_changed_is_read_again() {
     let Fixture { store, agent, task, _folder, .. } = fixture().await;
     let first = store.write(move |c| register(c, &path(1), agent, Some(task))).await.unwrap();
     let second = store.write(move |c| register(c, &path(2), agent, Some(task))).await.unwrap();
-    let all = store.read(|c| registrations::changed_after(c, 0)).await.unwrap();
+    let all = store.read(|c| registrations::inbox_rows(c, 0)).await.unwrap();
     assert_eq!(all.iter().map(|row| row.key).collect::<Vec<_>>(), [first, second]);
     let seen = all.last().unwrap().revision;
     store.write(move |c| registrations::set_removed(c, first)).await.unwrap();
-    let news = store.read(move |c| registrations::changed_after(c, seen)).await.unwrap();
+    let news = store.read(move |c| registrations::inbox_rows(c, seen)).await.unwrap();
     assert_eq!(
         news.iter().map(|row| (row.key, row.state)).collect::<Vec<_>>(),
         [(first, RegistrationState::Removed)]

@@ -8,7 +8,7 @@ use taskbell_engine::api::window::Windows;
 use taskbell_engine::api_client::ApiClient;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::notifier::Notices;
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 /// The port is tried each 10 s.
 const FREED_WITHIN: Duration = Duration::from_secs(25);
@@ -18,19 +18,20 @@ async fn a_taken_port_stops_a_headless_engine_and_not_a_desktop() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = DataDir::at(folder.path());
     let holder = TcpListener::bind("127.0.0.1:0").unwrap();
-    let options = |gateway_taken| EngineOptions {
+    let options = |ports_taken| EngineOptions {
         data_dir: data_dir.clone(),
         gateway: holder.local_addr().unwrap(),
-        gateway_taken,
+        inbox: "127.0.0.1:0".parse().unwrap(),
+        ports_taken,
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),
         notices: Notices::Recorded,
     };
-    let refused = RunningEngine::start(options(GatewayTaken::Refuse)).await.map(|_| ()).unwrap_err();
+    let refused = RunningEngine::start(options(PortsTaken::Refuse)).await.map(|_| ()).unwrap_err();
     assert_eq!(refused.code(), "port_taken");
 
-    let engine = RunningEngine::start(options(GatewayTaken::Retry)).await.unwrap();
+    let engine = RunningEngine::start(options(PortsTaken::Retry)).await.unwrap();
     assert!(engine.ready().is_none(), "nobody is told of a port that is not ours");
     assert_eq!(ApiClient::connect(&data_dir).await.unwrap_err().code, "engine_port_taken");
     let health: HealthView = engine.door().get("/api/v1/health").await.unwrap();

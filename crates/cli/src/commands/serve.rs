@@ -9,7 +9,7 @@ use serde_json::json;
 use taskbell_core::credential::Secret;
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::notifier::Notices;
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 use crate::failure::Failure;
 use crate::log;
@@ -31,8 +31,8 @@ pub struct Serve {
     /// Where local programs find the gateway, the API and the page; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7420")]
     gateway: SocketAddr,
-    /// Where callbacks will arrive; this version has no inbox yet and listens nowhere but at the gateway
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421", hide = true)]
+    /// Where callbacks arrive, through a tunnel or proxy of yours; port 0 picks a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421")]
     inbox: SocketAddr,
     /// Run the built-in agent too, named demo
     #[arg(long)]
@@ -60,7 +60,8 @@ impl Serve {
         let options = EngineOptions {
             data_dir: session.data_dir()?,
             gateway: self.gateway,
-            gateway_taken: GatewayTaken::Refuse,
+            inbox: self.inbox,
+            ports_taken: PortsTaken::Refuse,
             credential_store: match self.credential_store {
                 Store::Os => CredentialStore::Os,
                 Store::File => CredentialStore::File { passphrase: passphrase()? },
@@ -82,12 +83,13 @@ impl Serve {
         let ready = engine.ready().expect("a taken port was refused");
         let told = if out.is_json() {
             let (gateway, page) = (&ready.gateway, &ready.page);
-            // The inbox is not there yet: null, not an address where nobody answers.
+            let inbox = engine.inbox();
             out.json(
-                &json!({"ready": true, "pid": ready.pid, "gateway": gateway, "inbox": null, "page": page}),
+                &json!({"ready": true, "pid": ready.pid, "gateway": gateway, "inbox": inbox, "page": page}),
             )
         } else {
-            out.lines(greeting(&ready.gateway, &ready.page, self.demo, out))
+            let inbox = engine.inbox().unwrap_or_default();
+            out.lines(greeting(&ready.gateway, &inbox, &ready.page, self.demo, out))
         };
         // Whoever started it may not read on; that is no reason to stop following.
         if let Err(failure) = told
@@ -105,15 +107,17 @@ impl Serve {
         }
         match stopped_by_itself {
             None => Ok(0),
-            Some(error) => Err(Failure::new(error.code(), chain(&error))),
+            // Nothing can be acknowledged any more: a fault of ours, and whoever watches over us starts us again.
+            Some(error) => Err(Failure::new(error.code(), chain(&error)).with_exit(crate::outcome::PANICKED)),
         }
     }
 }
 
-fn greeting(gateway: &str, page: &str, demo: bool, out: Out) -> Vec<String> {
+fn greeting(gateway: &str, inbox: &str, page: &str, demo: bool, out: Out) -> Vec<String> {
     let label = |name: &str| out.paint(DIM, &format!("{name:9}"));
     let mut lines = vec![
         format!("{}{gateway}", label("gateway")),
+        format!("{}{inbox}", label("inbox")),
         format!("{}{page}", label("page")),
         format!(
             "{}(the page's address signs in once, within a minute; 'taskbell open' prints another)",

@@ -7,7 +7,7 @@ use super::*;
 use crate::api::views::SettingView;
 use crate::data_dir::DataDir;
 use crate::notifier::Notices;
-use crate::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use crate::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -15,7 +15,8 @@ fn options(folder: &TempDir) -> EngineOptions {
     EngineOptions {
         data_dir: DataDir::at(folder.path()),
         gateway: "127.0.0.1:0".parse().unwrap(),
-        gateway_taken: GatewayTaken::Refuse,
+        inbox: "127.0.0.1:0".parse().unwrap(),
+        ports_taken: PortsTaken::Refuse,
         credential_store: CredentialStore::Memory,
         demo: false,
         windows: Windows::new(),

@@ -11,6 +11,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use taskbell_core::callback::{Digest, Previous, ProofPolicy, Registered, RegistrationPath, Scheme};
+use taskbell_core::ids::TaskId;
 
 use super::agents::{decoded, decoded_option};
 use super::callbacks;
@@ -168,10 +169,42 @@ pub fn of_task(connection: &Connection, task: TaskKey) -> Result<Vec<Registratio
     )
 }
 
-/// Those that changed after a revision, for the inbox.
-pub fn changed_after(connection: &Connection, revision: i64) -> Result<Vec<RegistrationRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM registrations WHERE revision > ?1 ORDER BY revision");
-    collect(connection, &sql, [revision])
+/// What the inbox needs of a registration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InboxRow {
+    pub key: RegistrationKey,
+    pub path: RegistrationPath,
+    /// `None`: not known yet, or any.
+    pub task_id: Option<TaskId>,
+    pub proof: Registered,
+    pub state: RegistrationState,
+    pub answers_until_ms: Option<i64>,
+    pub revision: i64,
+}
+
+/// Those that changed after a revision, in that order.
+pub fn inbox_rows(connection: &Connection, revision: i64) -> Result<Vec<InboxRow>, StoreError> {
+    let columns =
+        COLUMNS.split(", ").map(|column| format!("r.{}", column.trim())).collect::<Vec<_>>().join(", ");
+    let sql = format!(
+        "SELECT {columns}, t.task_id FROM registrations r LEFT JOIN tasks t ON t.id = r.task_ref
+         WHERE r.revision > ?1 ORDER BY r.revision"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map([revision], |row| {
+        let task_id: Option<String> = row.get(27)?;
+        let RegistrationRow { key, path, proof, state, answers_until_ms, revision, .. } = read(row)?;
+        Ok(InboxRow {
+            key,
+            path,
+            task_id: task_id.map(TaskId::new),
+            proof,
+            state,
+            answers_until_ms,
+            revision,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 fn collect(

@@ -10,7 +10,7 @@ use taskbell_engine::api::views::NoticeView;
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::notifier::{NoticeEvent, Notices};
-use taskbell_engine::running::{CredentialStore, EngineOptions, GatewayTaken, RunningEngine};
+use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 use taskbell_engine::tasks::{Outgoing, Sent};
 use tokio::sync::broadcast;
 
@@ -180,7 +180,8 @@ pub fn options(folder: &Path, address: &str) -> EngineOptions {
     EngineOptions {
         data_dir: DataDir::at(folder),
         gateway: "127.0.0.1:0".parse().unwrap(),
-        gateway_taken: GatewayTaken::Refuse,
+        inbox: "127.0.0.1:0".parse().unwrap(),
+        ports_taken: PortsTaken::Refuse,
         credential_store: CredentialStore::Memory,
         demo: true,
         windows: Windows::new(),
