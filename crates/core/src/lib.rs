@@ -22,6 +22,7 @@
 //! | where a client wants to be called back | [`push_config`] |
 //! | what a callback claimed, held against the task | [`verdict`] |
 //! | which addresses may be called back | [`target`] |
+//! | what may be registered, and what a callback that leaves says | [`push_rules`], [`push_body`] |
 //! | when a callback is tried, and how many at once | [`delivery`], [`lanes`] |
 //! | what agents answer to our own registrations | [`push_answer`] |
 //! | the secrets of our registrations | [`callback_secret`] |
@@ -50,7 +51,9 @@ pub mod notice;
 pub mod oddity;
 pub mod public_url;
 pub mod push_answer;
+pub mod push_body;
 pub mod push_config;
+pub mod push_rules;
 pub mod registration_plan;
 pub mod retry_after;
 pub mod sse;

@@ -107,11 +107,13 @@ fn fields(members: &mut Members) -> Result<Fields, ReadFault> {
 /// 1.0 names one `scheme`, 0.3 a list of `schemes` of which the first counts.
 pub(crate) fn authentication(value: Value) -> Result<Option<PushAuthentication>, ReadFault> {
     let mut members = Members::of(value, "push authentication")?;
-    let scheme = match members.text(&["scheme"])?.filter(|scheme| !scheme.is_empty()) {
+    let scheme = match members.text(&["scheme"])? {
         Some(scheme) => Some(scheme),
         None => members.texts(&["schemes"])?.into_iter().next(),
     };
     let credentials = members.text(&["credentials"])?.filter(|text| !text.is_empty()).map(Secret::new);
+    // Credentials without a scheme are not passed over: whoever judges refuses the empty one.
+    let scheme = scheme.or_else(|| credentials.is_some().then(String::new));
     Ok(scheme.map(|scheme| PushAuthentication { scheme, credentials }))
 }
 

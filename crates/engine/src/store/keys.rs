@@ -43,3 +43,19 @@ key!(
     /// A row of `callbacks`.
     CallbackKey
 );
+key!(
+    /// A row of `targets`.
+    TargetKey
+);
+key!(
+    /// A row of `client_push_configs`.
+    ConfigKey
+);
+key!(
+    /// A row of `client_secrets`.
+    SecretKey
+);
+key!(
+    /// A row of `deliveries`.
+    DeliveryKey
+);

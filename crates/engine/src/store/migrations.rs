@@ -11,6 +11,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0004_inbox.sql"),
     include_str!("migrations/0005_registration_work.sql"),
     include_str!("migrations/0006_verdicts.sql"),
+    include_str!("migrations/0007_dispatcher.sql"),
 ];
 
 /// The version this program writes.

@@ -9,7 +9,9 @@
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
-//! [`clients`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`] |
+//! [`clients`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`], [`targets`],
+//! [`client_push_configs`], [`deliveries`] |
+//! | what a change of a task gives to be sent | [`outbox`] |
 //! | how frames and reads change a task | [`task_records`] |
 //! | what callbacks claimed, held against reads; ends that were missed | [`verdicts`], [`ends`] |
 //!
@@ -19,7 +21,9 @@ pub mod agents;
 pub mod backup;
 pub mod callbacks;
 pub mod changes;
+pub mod client_push_configs;
 pub mod clients;
+pub mod deliveries;
 pub mod ends;
 pub mod error;
 pub mod inbox;
@@ -28,6 +32,7 @@ pub mod keys;
 pub mod migrations;
 pub mod notices;
 pub mod open;
+pub mod outbox;
 pub mod reader;
 pub mod refused;
 pub mod registration_work;
@@ -35,6 +40,7 @@ pub mod registrations;
 pub mod sends;
 pub mod settings;
 pub mod state;
+pub mod targets;
 pub mod task_content;
 pub mod task_records;
 pub mod tasks;
@@ -50,7 +56,9 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use error::StoreError;
-pub use keys::{AgentKey, CallbackKey, ClientKey, RegistrationKey, TaskKey};
+pub use keys::{
+    AgentKey, CallbackKey, ClientKey, ConfigKey, DeliveryKey, RegistrationKey, SecretKey, TargetKey, TaskKey,
+};
 pub use open::{Damage, DamageReason, OpenError, OpenReport};
 pub use state::{Remembered, WriterState};
 pub use writer::{WallClock, WriteContext, WriterCounts};

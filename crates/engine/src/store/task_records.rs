@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 
 use serde_json::json;
+use taskbell_core::delivery::Lane;
 use taskbell_core::dialect::v1::{self, Extras};
 use taskbell_core::merge::{Order, Outcome, TaskChange, TaskRecord};
 use taskbell_core::oddity::Oddity;
@@ -21,7 +22,7 @@ use super::task_content::{self, excerpt, object_json};
 use super::tasks::{Channel, TaskSource, announce};
 use super::verdicts::{self, Settled};
 use super::writer::WriteContext;
-use super::{ends, notices};
+use super::{ends, notices, outbox};
 
 /// Lists are in the order of the last change. Progress within a state moves a task up at most this often: two
 /// indexes hold that time, and writing both at every event would cost a fifth of it. When a task was last heard
@@ -425,8 +426,9 @@ fn store_outcome(
         let agent = agent_of(context, key)?;
         super::agents::record_oddity(context, agent, oddity.kind(), &oddity.detail())?;
     }
+    let told = told(outcome, record.state());
     if row_changed {
-        update_row(context, key, record, channel, waits_anew)
+        update_row(context, key, record, channel, waits_anew)?;
     } else {
         let content_changed = !outcome.changes.is_empty();
         let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL, trouble_since_ms = NULL,
@@ -435,8 +437,31 @@ fn store_outcome(
                    WHERE id = ?1";
         let values = (key, context.now_ms, channel.word(), content_changed, PROGRESS_MS);
         context.tx.prepare_cached(sql)?.execute(values)?;
-        Ok(())
     }
+    match told {
+        Some(told) => outbox::handle_change(context, key, told),
+        None => Ok(()),
+    }
+}
+
+/// What of it those are told who registered a callback.
+fn told(outcome: &Outcome, state: TaskState) -> Option<outbox::Told> {
+    let changes = &outcome.changes;
+    if !changes.iter().any(is_news) {
+        return None;
+    }
+    if Lane::of(state) == Lane::BestEffort {
+        return Some(outbox::Told::Progress);
+    }
+    // A question that is asked again is another one. That an end is confirmed is no news by itself; where the
+    // confirmation brought something else, the first callback told too little.
+    let reached = changes.iter().any(|change| match change {
+        TaskChange::Status { from, to } => from != to || to.is_interrupted(),
+        _ => false,
+    });
+    let confirmed = changes.contains(&TaskChange::Settled)
+        && changes.iter().any(|change| is_news(change) && *change != TaskChange::Settled);
+    (reached || confirmed).then_some(outbox::Told::Reached(state))
 }
 
 fn update_row(

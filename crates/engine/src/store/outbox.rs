@@ -1,0 +1,287 @@
+//! What a change of a task gives the dispatcher to do, in the transaction of that change.
+//!
+//! Reserved states become rows. Progress becomes a mark in memory, one a config: when there is room, the task as
+//! it is then is told, and what came in between is counted as dropped. A task without configs costs a look
+//! into a map.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Row;
+use taskbell_core::delivery::{BEST_EFFORT_LIVES, Lane};
+use taskbell_core::push_body;
+use taskbell_core::state::TaskState;
+
+use super::client_push_configs::{self as configs, ConfigRow};
+use super::error::StoreError;
+use super::keys::{ConfigKey, TargetKey, TaskKey};
+use super::state::Remembered;
+use super::writer::WriteContext;
+use super::{deliveries, targets, task_content};
+
+/// Marks of progress in all.
+const PROGRESS_MOST: usize = 1_000;
+
+/// Progress of one config that is to be told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    pub config: ConfigKey,
+    pub task: TaskKey,
+    pub target: TargetKey,
+    /// Changes since the last one that was told.
+    pub updates: u64,
+    /// Of the newest of them.
+    pub at_ms: i64,
+    /// In the order of their first change.
+    order: u64,
+}
+
+/// Updates that will not be told, to be counted at their targets.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Dropped(pub HashMap<TargetKey, u64>);
+
+/// What the writer tells the dispatcher: marks, and that reserved rows were written. Not kept over a restart.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    marks: Mutex<Marks>,
+    reserved: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Marks {
+    by_config: HashMap<ConfigKey, Mark>,
+    dropped: Dropped,
+    next_order: u64,
+}
+
+impl Outbox {
+    /// Whether reserved rows may have been written since the last time this was asked.
+    pub fn take_reserved(&self) -> bool {
+        self.reserved.swap(false, Ordering::SeqCst)
+    }
+
+    /// Looks into the rows at the next pass.
+    pub fn note_reserved(&self) {
+        self.reserved.store(true, Ordering::SeqCst);
+    }
+
+    /// Those that are to be told, the longest waiting first. What waited for too long is dropped.
+    pub fn marks(&self, now_ms: i64) -> Vec<Mark> {
+        let mut marks = self.lock();
+        let lives = targets::millis(BEST_EFFORT_LIVES);
+        let expired: Vec<ConfigKey> = marks
+            .by_config
+            .values()
+            // A clock set back makes nothing old.
+            .filter(|mark| now_ms.saturating_sub(mark.at_ms) > lives)
+            .map(|mark| mark.config)
+            .collect();
+        for config in expired {
+            marks.drop_mark(config);
+        }
+        let mut waiting: Vec<Mark> = marks.by_config.values().copied().collect();
+        waiting.sort_unstable_by_key(|mark| mark.order);
+        waiting
+    }
+
+    /// Takes one to tell it; how many changes it stands for. `None`: it is gone.
+    pub fn take(&self, config: ConfigKey) -> Option<Mark> {
+        self.lock().by_config.remove(&config)
+    }
+
+    /// What was dropped since the last time.
+    pub fn take_dropped(&self) -> Dropped {
+        std::mem::take(&mut self.lock().dropped)
+    }
+
+    pub fn is_idle(&self) -> bool {
+        let marks = self.lock();
+        marks.by_config.is_empty() && marks.dropped.0.is_empty()
+    }
+
+    fn mark(&self, config: ConfigKey, task: TaskKey, target: TargetKey, now_ms: i64) {
+        let mut marks = self.lock();
+        if let Some(mark) = marks.by_config.get_mut(&config) {
+            mark.updates += 1;
+            mark.at_ms = now_ms;
+            return;
+        }
+        if marks.by_config.len() >= PROGRESS_MOST {
+            *marks.dropped.0.entry(target).or_default() += 1;
+            return;
+        }
+        marks.next_order += 1;
+        let order = marks.next_order;
+        marks.by_config.insert(config, Mark { config, task, target, updates: 1, at_ms: now_ms, order });
+    }
+
+    /// What is to come, or nobody listens, makes it pointless.
+    fn drop_mark(&self, config: ConfigKey) {
+        self.lock().drop_mark(config);
+    }
+
+    /// Drops the marks of configs that are no more, or are disabled.
+    fn keep_only(&self, task: TaskKey, briefs: &[Brief]) {
+        let mut marks = self.lock();
+        let is_kept = |config| briefs.iter().any(|brief| brief.config == config && !brief.disabled);
+        let gone = marks.by_config.values().filter(|mark| mark.task == task && !is_kept(mark.config));
+        let gone: Vec<ConfigKey> = gone.map(|mark| mark.config).collect();
+        for config in gone {
+            marks.drop_mark(config);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Marks {
+    fn drop_mark(&mut self, config: ConfigKey) {
+        if let Some(mark) = self.by_config.remove(&config) {
+            *self.dropped.0.entry(mark.target).or_default() += mark.updates;
+        }
+    }
+}
+
+/// Who wants to be told of which task, as the writer remembers it.
+#[derive(Default)]
+struct Registered {
+    /// Absent until it is read.
+    tasks: Option<HashMap<TaskKey, Vec<Brief>>>,
+    outbox: Option<Arc<Outbox>>,
+}
+
+/// A config, as much of it as a change needs.
+#[derive(Clone, Copy)]
+struct Brief {
+    config: ConfigKey,
+    target: TargetKey,
+    disabled: bool,
+}
+
+impl Remembered for Registered {
+    fn rolled_back(&mut self) {
+        self.tasks = None;
+    }
+}
+
+/// From now on this outbox is told. Reserved rows are written without one as well.
+pub fn attach(context: &mut WriteContext<'_>, outbox: Arc<Outbox>) {
+    outbox.note_reserved();
+    context.state.of::<Registered>().outbox = Some(outbox);
+}
+
+/// Configs of this task are other ones.
+pub(super) fn configs_changed(context: &mut WriteContext<'_>, task: TaskKey) -> Result<(), StoreError> {
+    let briefs = briefs_of(context, task)?;
+    let registered = context.state.of::<Registered>();
+    if let Some(outbox) = &registered.outbox {
+        outbox.keep_only(task, &briefs);
+    }
+    if let Some(tasks) = &mut registered.tasks {
+        if briefs.is_empty() {
+            tasks.remove(&task);
+        } else {
+            tasks.insert(task, briefs);
+        }
+    }
+    Ok(())
+}
+
+/// What a change was, for callbacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Told {
+    /// This reserved state was reached, or its content is another now.
+    Reached(TaskState),
+    /// Something else happened.
+    Progress,
+}
+
+/// To be called when the rows of the task are written.
+pub(super) fn handle_change(
+    context: &mut WriteContext<'_>,
+    task: TaskKey,
+    told: Told,
+) -> Result<(), StoreError> {
+    if context.state.of::<Registered>().tasks.is_none() {
+        let loaded = load(context)?;
+        context.state.of::<Registered>().tasks = Some(loaded);
+    }
+    let registered = context.state.of::<Registered>();
+    let Some(briefs) = registered.tasks.as_ref().and_then(|tasks| tasks.get(&task)) else { return Ok(()) };
+    match told {
+        Told::Progress => {
+            let Some(outbox) = &registered.outbox else { return Ok(()) };
+            for brief in briefs.iter().filter(|brief| !brief.disabled) {
+                outbox.mark(brief.config, task, brief.target, context.now_ms);
+            }
+            Ok(())
+        }
+        Told::Reached(state) => {
+            let briefs = briefs.clone();
+            for brief in &briefs {
+                if let Some(outbox) = &context.state.of::<Registered>().outbox {
+                    outbox.drop_mark(brief.config);
+                }
+            }
+            let rows = configs::of_task(context.tx, task)?;
+            tell(context, task, state, &rows)
+        }
+    }
+}
+
+/// A config that came with a send whose answer already had a reserved state: the transition was made under it.
+pub fn tell_inline(context: &mut WriteContext<'_>, config: &ConfigRow) -> Result<(), StoreError> {
+    let state = super::tasks::get(context.tx, config.task)?.state;
+    match Lane::of(state) {
+        Lane::Reserved => tell(context, config.task, state, std::slice::from_ref(config)),
+        Lane::BestEffort => Ok(()),
+    }
+}
+
+fn tell(
+    context: &mut WriteContext<'_>,
+    task: TaskKey,
+    state: TaskState,
+    configs: &[ConfigRow],
+) -> Result<(), StoreError> {
+    // As GetTask answers within this transaction: from the rows, not from what is remembered.
+    let (content, _) = task_content::load(context.tx, task)?;
+    let request = deliveries::insert_request(context, task, state)?;
+    for config in configs {
+        if config.disabled.is_none() {
+            let body = push_body::body(&content, config.dialect, config.form);
+            deliveries::put_body(context, request, config.dialect, config.form, &body)?;
+        }
+        deliveries::insert_reserved(context, request, config)?;
+    }
+    if let Some(outbox) = &context.state.of::<Registered>().outbox {
+        outbox.note_reserved();
+    }
+    Ok(())
+}
+
+const BRIEFS: &str = "SELECT task_ref, id, target_id, disabled_at_ms IS NOT NULL FROM client_push_configs";
+
+fn load(context: &WriteContext<'_>) -> Result<HashMap<TaskKey, Vec<Brief>>, StoreError> {
+    let mut tasks: HashMap<TaskKey, Vec<Brief>> = HashMap::new();
+    let mut statement = context.tx.prepare_cached(BRIEFS)?;
+    let rows = statement.query_map([], read_brief)?;
+    for row in rows {
+        let (task, brief) = row?;
+        tasks.entry(task).or_default().push(brief);
+    }
+    Ok(tasks)
+}
+
+fn briefs_of(context: &WriteContext<'_>, task: TaskKey) -> Result<Vec<Brief>, StoreError> {
+    let mut statement = context.tx.prepare_cached(&format!("{BRIEFS} WHERE task_ref = ?1"))?;
+    let rows = statement.query_map([task], read_brief)?;
+    Ok(rows.map(|row| row.map(|(_, brief)| brief)).collect::<Result<_, _>>()?)
+}
+
+fn read_brief(row: &Row<'_>) -> rusqlite::Result<(TaskKey, Brief)> {
+    Ok((row.get(0)?, Brief { config: row.get(1)?, target: row.get(2)?, disabled: row.get(3)? }))
+}
