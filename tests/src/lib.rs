@@ -16,6 +16,7 @@ pub mod peers;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod sdk_clients;
 pub mod session;
 pub mod taskbell;
 pub mod wait;
@@ -24,6 +25,7 @@ pub use cli::Output;
 pub use gateways::{following::GatewayA, push::GatewayB};
 pub use peers::{Peer, PeerKind};
 pub use proxy::{Cut, Fault, FaultProxy, When};
+pub use sdk_clients::SdkClient;
 pub use taskbell::Taskbell;
 pub use wait::{eventually, wait_until};
 
