@@ -106,6 +106,7 @@ impl Engine {
             workers: std::sync::Mutex::default(),
             parts: parts.clone(),
         }));
+        engine.take_settings().await?;
         let follower = Follower::new(parts.clone());
         let reconciler = engine.0.reconciler.clone();
         let due = DueReads::new(parts.clone(), reconciler.clone());
@@ -529,7 +530,12 @@ impl Engine {
     }
 
     async fn take_settings(&self) -> Result<(), EngineError> {
-        self.0.parts.set_times(self.store().read(settings::follow_times).await?);
+        let read = self
+            .store()
+            .read(|connection| Ok((settings::follow_times(connection)?, settings::public_url(connection)?)));
+        let (times, public) = read.await?;
+        self.0.parts.set_times(times);
+        self.0.parts.reach().take_setting(public);
         Ok(())
     }
 

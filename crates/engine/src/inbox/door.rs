@@ -5,8 +5,8 @@
 //! and a sender that uses it again just then loses its callback.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
@@ -28,6 +29,10 @@ use crate::listen::Bound;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// How long open answers may take after a stop was asked for.
 const STOP_WITHIN: Duration = Duration::from_millis(1_500);
+
+/// How long, and over how many octets, a connection that we end waits for its peer to read the answer.
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_OCTETS: usize = 8 * 1024 * 1024;
 
 /// What one peer may take, and all of them.
 #[derive(Debug, Clone, Copy)]
@@ -156,7 +161,7 @@ impl Inbox {
         let _ = socket.set_nodelay(true);
         let service = service_fn(|request: Request<Incoming>| {
             let (inbox, peer, places) = (self.clone(), Arc::clone(&peer), Arc::clone(&places));
-            async move {
+            Box::pin(async move {
                 let framed = peer.begin_request();
                 let proven = || {
                     if peer.set_proven() {
@@ -172,29 +177,28 @@ impl Inbox {
                 Ok::<Response<Body>, std::convert::Infallible>(
                     answer.closing_if(framed.chunked).into_response(),
                 )
-            }
+            })
         });
-        let connection = hyper::server::conn::http1::Builder::new()
+        let mut connection = hyper::server::conn::http1::Builder::new()
             .header_read_timeout(None)
             .half_close(true)
             .max_headers(super::head::MAX_HEADERS)
             .max_buf_size(super::head::MAX_HEAD + 32 * 1024)
             .serve_connection(TokioIo::new(Watched { socket, peer: Arc::clone(&peer) }), service);
-        let mut connection = pin!(connection);
-        let mut overdue = pin!(overdue(&peer));
         let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = overdue.as_mut() => return,
+            served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => served,
+            () = overdue(&peer) => return,
             () = peer.cut.notified() => return,
             () = stopped(&mut stop) => {
-                connection.as_mut().graceful_shutdown();
-                connection.await
+                std::pin::Pin::new(&mut connection).graceful_shutdown();
+                poll_fn(|cx| connection.poll_without_shutdown(cx)).await
             }
         };
         if let Err(error) = served {
             // The peer left, or spoke no HTTP: its affair.
             tracing::debug!("a connection to the inbox ended early: {error}");
         }
+        linger(connection.into_parts().io.into_inner().socket).await;
     }
 }
 
@@ -221,6 +225,25 @@ async fn accept(listener: &TcpListener, places: &Places, limits: Limits) -> Opti
             None
         }
     }
+}
+
+/// Closes so that the peer can read its answer: a socket that is closed over unread octets is reset, and a reset
+/// takes with it what the peer has not read yet.
+async fn linger(mut socket: TcpStream) {
+    let close = async {
+        socket.shutdown().await?;
+        let mut scratch = [0; 8 * 1024];
+        let mut left = LINGER_OCTETS;
+        while left > 0 {
+            match socket.read(&mut scratch).await? {
+                0 => break,
+                read => left = left.saturating_sub(read),
+            }
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    // Gone already, or too slow: then without its answer.
+    let _ = tokio::time::timeout(LINGER, close).await;
 }
 
 /// A stop was asked for, or nobody is left to ask.

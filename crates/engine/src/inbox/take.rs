@@ -4,12 +4,13 @@
 //! head ─> registration, proofs ─> (removed) ─> rate ─> media type, length ─> body ─> claim ─> its task? ─> commit ─> 200
 //! ```
 
-use http_body_util::BodyExt;
-use hyper::Request;
-use hyper::body::Incoming;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::Incoming;
 use taskbell_core::callback::{
     Claim, Digest, Judgement, ProofWord, Registered, RegistrationPath, judge, read_claim,
 };
@@ -122,7 +123,7 @@ impl Inbox {
         match stored {
             Ok(stored) => {
                 if let Some(task) = stored.task {
-                    self.0.parts.bells().ring_task(task);
+                    self.0.parts.bells().ring_due(task);
                 }
                 if proofs.token == ProofWord::ValidOld || proofs.credential == ProofWord::ValidOld {
                     tracing::debug!(registration = %path, "a callback still shows the proof before the rotation");
@@ -198,7 +199,11 @@ async fn read_body(mut body: Incoming, length: Option<u64>) -> Result<Vec<u8>, R
     let room = usize::try_from(length.unwrap_or(FIRST_ROOM).min(FIRST_ROOM)).unwrap_or_default();
     let mut octets = Vec::with_capacity(room);
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| Refusal { detail: cut_text(&error), ..Answer::CUT.into() })?;
+        let frame = frame.map_err(|error| Refusal {
+            answer: Answer::CUT,
+            detail: text::plain(&error.to_string()),
+            due: !is_framed_wrongly(&error),
+        })?;
         // Trailers are of no use here.
         let Ok(data) = frame.into_data() else { continue };
         if octets.len() as u64 + data.len() as u64 > head::MAX_BODY {
@@ -209,6 +214,8 @@ async fn read_body(mut body: Incoming, length: Option<u64>) -> Result<Vec<u8>, R
     Ok(octets)
 }
 
-fn cut_text(error: &hyper::Error) -> String {
-    text::plain(&error.to_string())
+/// Chunks that are none, and not a sender that left: nobody who speaks HTTP sends such a thing.
+fn is_framed_wrongly(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error).and_then(|source| source.downcast_ref::<io::Error>());
+    cause.is_some_and(|cause| matches!(cause.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData))
 }

@@ -119,7 +119,7 @@ impl Tally {
         match written.await {
             Ok(tasks) => {
                 for task in tasks {
-                    bells.ring_task(task);
+                    bells.ring_due(task);
                 }
                 Ok(())
             }

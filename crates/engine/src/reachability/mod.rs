@@ -99,6 +99,20 @@ impl Reach {
         self.change(|state| state.inbox = inbox);
     }
 
+    /// The setting `public_url` as it is now. What was said at the start counts before it, a tunnel after it.
+    pub fn take_setting(&self, url: Option<PublicUrl>) {
+        self.change(|state| {
+            let source = state.public.as_ref().map(|public| public.source);
+            match (url, source) {
+                (_, Some(AddressSource::Start)) | (None, Some(AddressSource::Tunnel)) => (),
+                (url, _) => {
+                    let source = AddressSource::Setting;
+                    state.public = url.map(|url| PublicAddress { url, source });
+                }
+            }
+        });
+    }
+
     /// The public host as requests name it: the inbox answers to it beside its own address.
     pub fn public_authority(&self) -> Option<String> {
         self.0.borrow().public.as_ref().map(|public| public.url.authority())
