@@ -15,9 +15,10 @@ use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
-    AgentView, HealthView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, SettingView,
-    TaskDetail, TaskFilter, TaskSummary, UtcTime,
+    AgentView, HealthView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, ReportCardView,
+    SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
+use crate::claims::{self, Claims};
 use crate::due::DueReads;
 use crate::error::EngineError;
 use crate::follower::Follower;
@@ -32,7 +33,9 @@ use crate::reconciler::Reconciler;
 use crate::settings;
 use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
-use crate::store::{OpenReport, Store, TaskKey, agents as agent_rows, ends, sends, task_content};
+use crate::store::{
+    OpenReport, Store, TaskKey, agents as agent_rows, ends, inbox, report_card, sends, task_content,
+};
 use crate::tasks::{Imported, Outgoing, Sent, Tasks};
 use crate::{missed, upkeep, wake};
 
@@ -217,6 +220,18 @@ impl Engine {
         Ok(())
     }
 
+    pub async fn report_card(&self, name: &AgentName) -> Result<ReportCardView, EngineError> {
+        let agent = self.agents_at_hand().by_name(name).ok_or_else(|| EngineError::unknown_agent(name))?;
+        let key = agent.key;
+        let (card, oddities) = self
+            .store()
+            .read(move |connection| {
+                Ok((report_card::of_agent(connection, key)?, agent_rows::oddities(connection, key)?))
+            })
+            .await?;
+        Ok(present::report_card(agent.name(), card, oddities))
+    }
+
     async fn agent_view(&self, agent: &Agent) -> Result<AgentView, EngineError> {
         let key = agent.key;
         let (oddities, open) = self
@@ -311,18 +326,22 @@ impl Engine {
 
     pub async fn task(&self, task: &TaskRef) -> Result<TaskDetail, EngineError> {
         let key = self.row(task).await?.key;
-        let (row, content, timeline) = self
+        let (row, content, timeline, callbacks) = self
             .store()
             .read(move |connection| {
                 let row = rows::get(connection, key)?;
                 let content = task_content::load(connection, key)?;
-                Ok((row, content, changes::last_changes_of_task(connection, key, TIMELINE)?))
+                let of_task = inbox::ItemFilter { task: Some(key), ..inbox::ItemFilter::default() };
+                let callbacks = inbox::list(connection, &of_task, None, PAGE)?;
+                let timeline = changes::last_changes_of_task(connection, key, TIMELINE)?;
+                Ok((row, content, timeline, callbacks))
             })
             .await?;
         let task_ref = row.task_ref();
         let timeline =
             timeline.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect();
-        Ok(present::detail(&row, &content.0, &content.1, timeline))
+        let callbacks = callbacks.iter().map(claims::item).collect();
+        Ok(present::detail(&row, &content.0, &content.1, timeline, callbacks))
     }
 
     /// What the agent wrote, as a tree to show.
@@ -439,8 +458,15 @@ impl Engine {
         wanted.sort_by_key(|row| row.key);
         wanted.dedup_by_key(|row| row.key);
         let mut found = self.0.reconciler.reconcile(wanted, Channel::Manual).await;
+        self.0.reconciler.add_missed(&mut found).await?;
         found.sort_by(|one, other| one.task.cmp(&other.task));
         Ok(found.into_iter().map(present::reconciled).collect())
+    }
+
+    // Callbacks.
+
+    pub fn claims(&self) -> Claims {
+        Claims::new(self.0.parts.clone())
     }
 
     // Notices.

@@ -12,6 +12,7 @@
 //! | what a user does with tasks | [`tasks`] |
 //! | calling strangers' addresses | [`outbound`], `tls` |
 //! | keeping tasks attached | [`follower`] |
+//! | what came to the inbox, looked at, held against its task again, tried | [`claims`] |
 //! | reading tasks that callbacks made due; ends that were missed | [`due`], [`missed`] |
 //! | reading tasks again, by hand, by time and after sleep | [`reconciler`], [`reads`], [`wake`] |
 //! | agents as endpoints for local programs | [`gateway`] |
@@ -33,6 +34,7 @@ pub mod agents;
 pub mod api;
 pub mod api_client;
 pub mod api_door;
+pub mod claims;
 pub mod data_dir;
 pub mod demo;
 pub mod due;

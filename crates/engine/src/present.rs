@@ -9,15 +9,16 @@ use taskbell_core::text::one_line;
 
 use crate::agents::Agent;
 use crate::api::views::{
-    AgentView, ArtifactView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView, FollowingMode,
-    FollowingView, LinkView, NoticeView, OddityView, ReconcileItem, ReconcileVerdict, ShownState, TaskDetail,
-    TaskSummary, UtcTime,
+    AgentView, ArtifactView, CallbackView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView,
+    FollowingMode, FollowingView, LinkView, NoticeView, OddityView, ReconcileItem, ReconcileVerdict,
+    ReportCardView, ShownState, TaskDetail, TaskSummary, UtcTime,
 };
 use crate::link::LinkState;
 use crate::reconciler::{self, Reconciled};
 use crate::store::agents::OddityRow;
 use crate::store::changes::ChangeRow;
 use crate::store::notices::NoticeRow;
+use crate::store::report_card::ReportCard;
 use crate::store::tasks::{Channel, FollowMode, TaskRow};
 
 const QUESTION: usize = 200;
@@ -82,6 +83,7 @@ pub fn detail(
     task: &Task,
     incomplete: &[ArtifactId],
     timeline: Vec<ChangeView>,
+    callbacks: Vec<CallbackView>,
 ) -> TaskDetail {
     TaskDetail {
         summary: summary(row),
@@ -100,7 +102,7 @@ pub fn detail(
         history: task.history.iter().map(|message| v1::message(message, Extras::Keep)).collect(),
         status: v1::status(&task.status, Extras::Keep),
         timeline,
-        callbacks: Vec::new(),
+        callbacks,
         registrations: Vec::new(),
         metadata: task.metadata.clone(),
     }
@@ -171,21 +173,42 @@ pub fn agent(agent: &Agent, oddities: Vec<OddityRow>, open_tasks: u64) -> AgentV
             push_notifications: capability("pushNotifications"),
         },
         quirks,
-        oddities: oddities
-            .into_iter()
-            .map(|row| OddityView {
-                kind: row.kind,
-                detail: one_line(&row.detail, QUESTION),
-                count: row.count.unsigned_abs(),
-                last_at: UtcTime::from_ms(row.last_at_ms),
-            })
-            .collect(),
+        oddities: oddities.into_iter().map(oddity).collect(),
         link: match agent.link.state() {
             LinkState::Unknown => LinkView::Unknown,
             LinkState::Up => LinkView::Up,
             LinkState::Down => LinkView::Down,
         },
         open_tasks,
+    }
+}
+
+fn oddity(row: OddityRow) -> OddityView {
+    OddityView {
+        kind: row.kind,
+        detail: one_line(&row.detail, QUESTION),
+        count: row.count.unsigned_abs(),
+        last_at: UtcTime::from_ms(row.last_at_ms),
+    }
+}
+
+pub fn report_card(agent: AgentName, card: ReportCard, oddities: Vec<OddityRow>) -> ReportCardView {
+    ReportCardView {
+        agent,
+        expected: card.expected,
+        arrived: card.arrived,
+        late: card.late,
+        late_median_ms: card.late_median_ms,
+        missed: card.missed,
+        received: card.received,
+        confirmed: card.confirmed,
+        duplicate: card.duplicate,
+        out_of_order: card.out_of_order,
+        unmatched: card.unmatched,
+        wrong_proof: card.wrong_proof,
+        refused: card.refused,
+        echoed_secrets: card.echoed_secrets,
+        oddities: oddities.into_iter().map(oddity).collect(),
     }
 }
 
@@ -212,8 +235,10 @@ pub fn reconciled(found: Reconciled) -> ReconcileItem {
             reconciler::ReconcileVerdict::WrongIdentity => ReconcileVerdict::WrongIdentity,
             reconciler::ReconcileVerdict::Unreachable => ReconcileVerdict::Unreachable,
         },
-        missed: found.missed,
+        missed: found.missed.is_some(),
         found_by: found.found_by.map(|channel| channel.word().to_owned()),
+        missed_way: found.missed.map(|(way, _)| way.word().to_owned()),
+        missed_why: found.missed.map(|(_, why)| why.sentence().to_owned()),
         error: found.error,
     }
 }

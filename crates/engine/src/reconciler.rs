@@ -8,6 +8,7 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use taskbell_core::follow::{Identity, ReadFailure};
 use taskbell_core::ids::TaskRef;
+use taskbell_core::missed::{WAIT_MS, Way, Why};
 use tokio::sync::Notify;
 
 use crate::agents::READS_AT_ONCE;
@@ -15,7 +16,7 @@ use crate::parts::Parts;
 use crate::reads::{self, read_task};
 use crate::store::changes::{NewChange, record_change};
 use crate::store::tasks::{self, Channel, Following, TaskRow, Verdict};
-use crate::store::{StoreError, TaskKey};
+use crate::store::{StoreError, TaskKey, ends};
 
 /// How often it is looked whether a followed task has not been confirmed for long.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -29,13 +30,14 @@ const SWEEP_LIMIT: Duration = Duration::from_secs(60);
 /// What one read found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reconciled {
+    pub key: TaskKey,
     pub task: TaskRef,
     /// Our own words.
     pub before: &'static str,
     pub after: &'static str,
     pub verdict: ReconcileVerdict,
-    /// A terminal state that neither stream nor callback had told.
-    pub missed: bool,
+    /// An end that was missed, by which way it should have come, and why it did not.
+    pub missed: Option<(Way, Why)>,
     pub found_by: Option<Channel>,
     /// Why the task could not be read.
     pub error: Option<String>,
@@ -172,16 +174,43 @@ impl Reconciler {
         }
     }
 
+    /// Says of each which end was missed. An end that a callback may still tell is waited for.
+    pub async fn add_missed(&self, found: &mut [Reconciled]) -> Result<(), StoreError> {
+        let mut changes = self.parts.store().doorbell();
+        let wait = Duration::from_millis(WAIT_MS.unsigned_abs()) + ASK_AGAIN;
+        let deadline = tokio::time::Instant::now() + wait;
+        let keys: Vec<TaskKey> = found.iter().map(|item| item.key).collect();
+        let rows = loop {
+            // Looked up before the time is, so that the last look comes after the wait.
+            let over = tokio::time::Instant::now() >= deadline;
+            let keys = keys.clone();
+            let rows = self.parts.store().read(move |connection| ends::of_tasks(connection, &keys)).await?;
+            if over || rows.iter().flatten().all(|row| row.judge_at_ms.is_none()) {
+                break rows;
+            }
+            // Either a change or the deadline: both are looked at above.
+            let _ = tokio::time::timeout_at(deadline, changes.changed()).await;
+        };
+        for (item, row) in found.iter_mut().zip(rows) {
+            if let Some(row) = row {
+                item.missed = row.missed;
+                item.found_by = Some(row.found_by);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads one task, and rings whoever follows it.
     pub async fn reconcile_one(&self, row: TaskRow, channel: Channel) -> Reconciled {
         let before = row.state_word();
         let was_open = row.following != Following::Ended;
         let mut item = Reconciled {
+            key: row.key,
             task: row.task_ref(),
             before,
             after: before,
             verdict: ReconcileVerdict::Unchanged,
-            missed: false,
+            missed: None,
             found_by: None,
             error: None,
             failure: None,
@@ -204,7 +233,6 @@ impl Reconciler {
                     item.verdict = ReconcileVerdict::Changed;
                     item.found_by = Some(channel);
                 }
-                item.missed = was_open && applied.state.is_terminal() && !row.state.is_terminal();
                 if row.following == Following::Ended && !applied.state.is_terminal() {
                     self.follow_again(row.key).await;
                 }

@@ -19,7 +19,8 @@ use super::extract::{AgentPath, ApiJson};
 use super::guard::SEND_BODY_LIMIT;
 use super::views::{
     AgentTestView, AgentView, CredentialRequest, ErrorBody, FilePart, ImportOutcome, NewAgentRequest, Page,
-    PinDialectRequest, SendOutcome, SendRequestView, SentTask, TaskSummary, UnknownOutcome, WatchRequest,
+    PinDialectRequest, ReportCardView, SendOutcome, SendRequestView, SentTask, TaskSummary, UnknownOutcome,
+    WatchRequest,
 };
 use crate::agents::manage::AgentWish;
 use crate::tasks::{Outgoing, Sent};
@@ -28,6 +29,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_agents, add_agent))
         .routes(routes!(show_agent, remove_agent))
+        .routes(routes!(show_report))
         .routes(routes!(test_agent))
         .routes(routes!(pin_dialect))
         .routes(routes!(set_credential))
@@ -77,6 +79,18 @@ async fn show_agent(
     AgentPath(agent): AgentPath,
 ) -> Result<Json<AgentView>, ApiError> {
     Ok(Json(state.engine.agent(&agent).await?))
+}
+
+/// What the agent's callbacks are worth: expected, arrived, late, missed, repeated, refused, and its oddities.
+#[utoipa::path(
+    get, path = "/agents/{agent}/report", tag = "agents", params(("agent" = String, Path)),
+    responses((status = 200, body = ReportCardView), (status = "default", body = ErrorBody)),
+)]
+async fn show_report(
+    State(state): State<ApiState>,
+    AgentPath(name): AgentPath,
+) -> Result<Json<ReportCardView>, ApiError> {
+    Ok(Json(state.engine.report_card(&name).await?))
 }
 
 /// Removes an agent and its credential. Its tasks stay and are not followed any more.

@@ -42,12 +42,14 @@ fn status_of(code: &str) -> StatusCode {
     match code {
         "usage" | "insecure_http" => StatusCode::BAD_REQUEST,
         "unknown_agent" | "unknown_task" | "unknown_client" | "unknown_setting" | "not_found"
-        | "task_not_found" => StatusCode::NOT_FOUND,
+        | "unknown_callback" | "task_not_found" => StatusCode::NOT_FOUND,
         "exists"
         | "ambiguous_task"
         | "task_ended"
         | "not_waiting"
         | "task_terminal"
+        | "no_task"
+        | "not_kept"
         | "task_not_cancelable" => StatusCode::CONFLICT,
         "agent_timed_out" => StatusCode::GATEWAY_TIMEOUT,
         "store_busy"
@@ -58,6 +60,7 @@ fn status_of(code: &str) -> StatusCode {
         | "store_late"
         | "store_stopped"
         | "no_descriptors"
+        | "inbox_not_listening"
         | "credential_unavailable" => StatusCode::SERVICE_UNAVAILABLE,
         "client_setup_failed"
         | "store_damaged"

@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `notices`, `clients`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `inbox`, `notices`, `clients`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -27,6 +27,7 @@ pub mod error;
 mod extract;
 pub mod feed;
 pub mod guard;
+mod inbox;
 mod notices;
 mod page;
 pub mod proof;
@@ -122,6 +123,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(session::routes())
         .merge(agents::routes())
         .merge(tasks::routes())
+        .merge(inbox::routes())
         .merge(notices::routes())
         .merge(clients::routes())
         .merge(settings::routes())

@@ -238,6 +238,15 @@ pub fn get(connection: &Connection, key: CallbackKey) -> Result<CallbackRow, Sto
     row.ok_or_else(|| StoreError::Missing { what: format!("callback {}", key.0) })
 }
 
+/// The first that came to a registration.
+pub fn first_of(
+    connection: &Connection,
+    registration: RegistrationKey,
+) -> Result<Option<CallbackKey>, StoreError> {
+    let sql = "SELECT min(id) FROM callbacks WHERE registration_ref = ?1";
+    Ok(connection.prepare_cached(sql)?.query_row([registration], |row| row.get(0))?)
+}
+
 /// All of a task, the oldest first.
 pub fn of_task(connection: &Connection, task: TaskKey) -> Result<Vec<CallbackRow>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM callbacks WHERE task_ref = ?1 ORDER BY id");

@@ -114,7 +114,7 @@ fn judge(context: &mut WriteContext<'_>, key: TaskKey) -> Result<(), StoreError>
     Ok(())
 }
 
-/// The end of a task, where it ended while we followed it.
+/// The end of a task, where it ended while we knew it.
 pub fn get(connection: &Connection, key: TaskKey) -> Result<Option<EndRow>, StoreError> {
     let sql = "SELECT found_by, at_ms, judge_at_ms, told_at_ms, way, why FROM ends WHERE task_ref = ?1";
     let row = connection.prepare_cached(sql)?.query_row([key], |row| {
@@ -128,6 +128,11 @@ pub fn get(connection: &Connection, key: TaskKey) -> Result<Option<EndRow>, Stor
         })
     });
     Ok(row.optional()?)
+}
+
+/// The same for several, in their order.
+pub fn of_tasks(connection: &Connection, keys: &[TaskKey]) -> Result<Vec<Option<EndRow>>, StoreError> {
+    keys.iter().map(|key| get(connection, *key)).collect()
 }
 
 fn read_end(row: &Row<'_>) -> rusqlite::Result<End> {

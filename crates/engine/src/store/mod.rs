@@ -14,6 +14,7 @@
 //! | what a change of a task gives to be sent | [`outbox`] |
 //! | how frames and reads change a task | [`task_records`] |
 //! | what callbacks claimed, held against reads; ends that were missed | [`verdicts`], [`ends`] |
+//! | the inbox and an agent's callbacks, for people | [`inbox`], [`report_card`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
@@ -37,6 +38,7 @@ pub mod reader;
 pub mod refused;
 pub mod registration_work;
 pub mod registrations;
+pub mod report_card;
 pub mod sends;
 pub mod settings;
 pub mod state;

@@ -79,6 +79,11 @@ POST /api/v1/clients
 DELETE /api/v1/clients/{name}
 GET /api/v1/health
 GET /api/v1/hello
+GET /api/v1/inbox
+POST /api/v1/inbox/test
+GET /api/v1/inbox/{id}
+POST /api/v1/inbox/{id}/replay
+GET /api/v1/agents/{agent}/report
 GET /api/v1/notices
 POST /api/v1/notices/test
 PUT /api/v1/focus

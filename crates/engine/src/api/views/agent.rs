@@ -185,3 +185,32 @@ pub struct ImportOutcome {
     /// Listed, but of no readable shape.
     pub unreadable: u64,
 }
+
+/// What an agent's callbacks are worth, counted over what is kept: some thirty days.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReportCardView {
+    #[schema(value_type = String)]
+    pub agent: AgentName,
+    /// Tasks that ended with a registration in place: so many last callbacks were to come.
+    pub expected: u64,
+    pub arrived: u64,
+    /// Came after the end had been found another way.
+    pub late: u64,
+    pub late_median_ms: Option<u64>,
+    /// Never came.
+    pub missed: u64,
+    pub received: u64,
+    pub confirmed: u64,
+    pub duplicate: u64,
+    pub out_of_order: u64,
+    /// Did not fit their task.
+    pub unmatched: u64,
+    pub wrong_proof: u64,
+    /// Refused for any other reason.
+    pub refused: u64,
+    /// Registrations whose secret the agent wrote into an answer.
+    pub echoed_secrets: u64,
+    /// What it did that the protocol does not foresee.
+    pub oddities: Vec<OddityView>,
+}

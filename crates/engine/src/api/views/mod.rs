@@ -9,6 +9,7 @@ mod agent;
 mod change;
 mod client;
 mod health;
+mod inbox;
 mod notice;
 mod page;
 mod rich;
@@ -20,11 +21,15 @@ mod time;
 
 pub use agent::{
     AgentTestView, AgentView, CapabilitiesView, CredentialRequest, CredentialView, ImportOutcome, LinkView,
-    NewAgentRequest, OddityView, PinDialectRequest, SecretText,
+    NewAgentRequest, OddityView, PinDialectRequest, ReportCardView, SecretText,
 };
 pub use change::ChangeView;
 pub use client::{ClientView, NewClientRequest, NewClientView};
 pub use health::{HealthItem, HealthState, HealthView};
+pub use inbox::{
+    CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
+    ProofsView, ReplayView,
+};
 pub use notice::{FocusRequest, NoticeView, SnoozeRequest};
 pub use page::{ErrorBody, ErrorView, Page};
 pub use rich::{

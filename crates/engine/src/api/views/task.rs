@@ -6,7 +6,7 @@ use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_core::state::TaskState;
 use utoipa::ToSchema;
 
-use super::{ChangeView, UtcTime};
+use super::{CallbackView, ChangeView, UtcTime};
 
 /// A task's state as shown: the agent's word, or one of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -207,8 +207,8 @@ pub struct TaskDetail {
     pub status: Value,
     /// The newest changes, the oldest first.
     pub timeline: Vec<ChangeView>,
-    /// Callbacks received for it.
-    pub callbacks: Vec<Value>,
+    /// Callbacks received for it, the latest first; the newest hundred.
+    pub callbacks: Vec<CallbackView>,
     /// Our registrations at the agent.
     pub registrations: Vec<Value>,
     #[schema(value_type = Object, additional_properties)]
@@ -308,8 +308,14 @@ pub struct ReconcileItem {
     pub verdict: ReconcileVerdict,
     /// A terminal state that no stream and no applied callback had shown.
     pub missed: bool,
-    /// The channel that brought the state first.
+    /// The channel that brought the state first: `stream`, `push`, `poll`, `manual` or `gateway`.
     pub found_by: Option<String>,
+    /// Of a missed end: by which way it should have come, `stream`, `push` or `poll`.
+    #[serde(default)]
+    pub missed_way: Option<String>,
+    /// Of a missed end: why it did not come that way, in a sentence.
+    #[serde(default)]
+    pub missed_why: Option<String>,
     /// Why the read failed.
     pub error: Option<String>,
 }
