@@ -2,12 +2,14 @@
 
 use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::api::views::{
-    AgentTestView, AgentView, ArchiveRequest, ClientView, CredentialRequest, HealthView, ImportOutcome,
-    NewAgentRequest, NewClientRequest, NewClientView, NoticeView, Page, PageLoginView, PinDialectRequest,
-    PinRequest, ReconcileItem, ReconcileRequest, ReplyRequest, ResolvedView, SendOutcome, SendRequestView,
-    SettingRequest, SettingView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
+    AgentTestView, AgentView, ArchiveRequest, CallbackDetail, CallbackView, ClientView, CredentialRequest,
+    HealthView, ImportOutcome, InboxTestView, NewAgentRequest, NewClientRequest, NewClientView, NoticeView,
+    Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest, ReplayView,
+    ReplyRequest, ReportCardView, ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView,
+    TaskDetail, TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
+use taskbell_engine::claims::ClaimFilter;
 use taskbell_engine::data_dir::DataDir;
 
 type Answer<T> = Result<T, ClientError>;
@@ -119,6 +121,35 @@ impl Engine {
 
     pub async fn reconcile(&self, request: &ReconcileRequest) -> Answer<Page<ReconcileItem>> {
         self.0.post("reconcile", request).await
+    }
+
+    pub async fn report_card(&self, name: &AgentName) -> Answer<ReportCardView> {
+        self.0.get(Endpoint::agent(name, "report")).await
+    }
+
+    pub async fn inbox(&self, filter: &ClaimFilter) -> Answer<Page<CallbackView>> {
+        let mut endpoint = Endpoint::from("inbox")
+            .with_some("agent", filter.agent.as_ref())
+            .with_some("task", filter.task.as_ref())
+            .with_some("limit", filter.limit)
+            .with_some("cursor", filter.cursor.as_ref());
+        for verdict in &filter.verdicts {
+            endpoint = endpoint.with("verdict", verdict.word());
+        }
+        self.0.get(endpoint).await
+    }
+
+    pub async fn callback(&self, id: &str) -> Answer<CallbackDetail> {
+        self.0.get(Endpoint::inbox(id, "")).await
+    }
+
+    /// Holds a callback against its task as it is now; changes nothing.
+    pub async fn replay(&self, id: &str) -> Answer<ReplayView> {
+        self.0.post(Endpoint::inbox(id, "replay"), &serde_json::json!({})).await
+    }
+
+    pub async fn test_inbox(&self) -> Answer<Page<InboxTestView>> {
+        self.0.post("inbox/test", &serde_json::json!({})).await
     }
 
     pub async fn settings(&self) -> Answer<Page<SettingView>> {

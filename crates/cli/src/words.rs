@@ -105,6 +105,7 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
             let more = if body.get("append") == Some(&Value::Bool(true)) { " +" } else { "" };
             format!("▤ {name}{more}")
         }
+        "callback" => callback(body),
         "message" if text_of("role") == "user" => "→ you".to_owned(),
         "message" => "← agent".to_owned(),
         "following" => {
@@ -150,12 +151,27 @@ pub fn raw_word(state: ShownState, raw: &str) -> String {
     if same || raw_word.is_empty() { String::new() } else { format!(" ({raw_word})") }
 }
 
+/// `✉ callback 17 confirmed (completed)`, or that one came.
+fn callback(body: &serde_json::Map<String, Value>) -> String {
+    let number = body.get("callback").and_then(Value::as_u64).unwrap_or_default();
+    let word = |name: &str| body.get(name).and_then(Value::as_str).map(text::plain);
+    let times = body.get("count").and_then(Value::as_u64).filter(|count| *count > 1);
+    let claimed = word("claimed").map(|claimed| format!(" (claims {claimed})")).unwrap_or_default();
+    match (word("verdict"), times) {
+        (Some(verdict), _) => format!("✉ callback {number} {verdict}{claimed}"),
+        (None, Some(times)) => format!("✉ callback {number} came {times} times"),
+        (None, None) => format!("✉ callback {number} came"),
+    }
+}
+
 fn flags(body: &serde_json::Map<String, Value>) -> String {
     let is = |name: &str, value: bool| body.get(name) == Some(&Value::Bool(value));
     let said = [
         (is("created", true), "followed from now on"),
         (is("settled", true), "confirmed by a read"),
         (is("found", true), "found again"),
+        (is("missed", true), "its end was missed"),
+        (is("late", true), "the callback of its end came late"),
         (is("pinned", true), "pinned"),
         (is("pinned", false), "not pinned any more"),
         (is("archived", true), "archived"),

@@ -161,11 +161,14 @@ fn put_judgement(view: &mut ReplayView, judged: Judgement) {
 
 /// A row as the API shows it.
 pub fn item(row: &ItemRow) -> CallbackView {
-    let text = match (&row.refusal, row.reason) {
-        (Some((reason, detail)), _) if detail.is_empty() => reason.replace('_', " "),
-        (Some((_, detail)), _) => detail.clone(),
-        (None, Some(reason)) => reason.sentence().to_owned(),
+    let said = match (&row.refusal, row.reason) {
+        (_, Some(reason)) => reason.sentence().to_owned(),
+        (Some((word, _)), None) => format!("refused: {}", word.replace('_', " ")),
         (None, None) => Reason::NotReadYet.sentence().to_owned(),
+    };
+    let text = match &row.refusal {
+        Some((_, detail)) if !detail.is_empty() => format!("{said} ({detail})"),
+        Some(_) | None => said,
     };
     CallbackView {
         id: row.id.to_string(),

@@ -3,17 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, IsTerminal};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use taskbell_core::dialect::Dialect;
 use taskbell_core::ids::AgentName;
 use taskbell_core::text;
 use taskbell_engine::api::views::{
-    AgentTestView, AgentView, CredentialRequest, LinkView, NewAgentRequest, PinDialectRequest, SecretText,
+    AgentTestView, AgentView, CredentialRequest, LinkView, NewAgentRequest, PinDialectRequest,
+    ReportCardView, SecretText,
 };
 
 use crate::failure::Failure;
 use crate::session::Session;
+use crate::span;
 use crate::term::marks::{AMBER, BOLD, DIM, GREEN, RED};
 use crate::term::out::Out;
 use crate::term::table::{Cell, Give, Table};
@@ -212,7 +215,7 @@ impl Agent {
                     out.table(&table(&page.items))?;
                 }
             }
-            Self::Show(named) => print(&session.engine().await?.agent(&named.name).await?, out)?,
+            Self::Show(named) => show(session, &named.name).await?,
             Self::Test(named) => {
                 let test = session.engine().await?.test_agent(&named.name).await?;
                 print_test(&named.name, &test, out)?;
@@ -269,6 +272,54 @@ fn credential_word(agent: &AgentView) -> String {
         .credential
         .as_ref()
         .map_or_else(|| "none".to_owned(), |credential| credential.kind.as_str().to_owned())
+}
+
+async fn show(session: &Session, name: &AgentName) -> Result<(), Failure> {
+    let engine = session.engine().await?;
+    let agent = engine.agent(name).await?;
+    let card = engine.report_card(name).await?;
+    if session.out.is_json() {
+        return session.out.json(&WithReport { agent: &agent, report_card: &card });
+    }
+    let mut lines = page(&agent, &Clock::system(), session.out);
+    lines.extend(report(&card).map(|line| format!("{}{line}", session.out.paint(DIM, "callbacks   "))));
+    session.out.lines(lines)
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WithReport<'a> {
+    #[serde(flatten)]
+    agent: &'a AgentView,
+    report_card: &'a ReportCardView,
+}
+
+/// What its callbacks are worth; nothing where none was to come.
+fn report(card: &ReportCardView) -> impl Iterator<Item = String> {
+    let late = match card.late_median_ms {
+        Some(median) => format!("{} late (by {})", card.late, span::short(Duration::from_millis(median))),
+        None => "0 late".to_owned(),
+    };
+    let ends = (card.expected > 0).then(|| {
+        format!("of {} ends {} were told, {late}, {} missed", card.expected, card.arrived, card.missed)
+    });
+    let counts = [
+        (card.confirmed, "confirmed"),
+        (card.duplicate, "repeated"),
+        (card.out_of_order, "out of order"),
+        (card.unmatched, "not of their task"),
+        (card.wrong_proof, "with a wrong proof"),
+        (card.refused, "refused otherwise"),
+        (card.echoed_secrets, "secrets echoed"),
+    ];
+    let counts: Vec<String> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    let came = (card.received > 0 || !counts.is_empty())
+        .then(|| format!("{} came: {}", card.received, counts.join(", ")).trim_end_matches(": ").to_owned());
+    [ends, came].into_iter().flatten()
 }
 
 fn table(agents: &[AgentView]) -> Table {

@@ -8,6 +8,7 @@ mod demo_agent;
 mod doctor;
 mod follow;
 mod import;
+mod inbox;
 mod notice;
 mod open;
 mod reconcile;
@@ -44,6 +45,8 @@ pub enum Command {
     Cancel(cancel::Cancel),
     Reconcile(reconcile::Reconcile),
     #[command(subcommand)]
+    Inbox(inbox::Inbox),
+    #[command(subcommand)]
     Client(client::Client),
     #[command(subcommand)]
     Settings(settings::Settings),
@@ -72,6 +75,7 @@ impl Command {
             Self::Reply(reply) => reply.run(session).await,
             Self::Cancel(cancel) => cancel.run(session).await,
             Self::Reconcile(reconcile) => reconcile.run(session).await,
+            Self::Inbox(inbox) => inbox.run(session).await,
             Self::Client(client) => client.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
             Self::Notice(notice) => notice.run(session).await,

@@ -78,8 +78,7 @@ fn table(items: &[ReconcileItem]) -> Table {
             ReconcileVerdict::WrongIdentity => ("wrong identity", RED),
             ReconcileVerdict::Unreachable => ("unreachable", AMBER),
         };
-        let missed = item.missed.then(|| "missed: no stream and no callback had shown it".to_owned());
-        let note = item.error.as_deref().map(text::plain).or(missed).unwrap_or_default();
+        let note = item.error.as_deref().map(text::plain).or_else(|| missed(item)).unwrap_or_default();
         table.row([
             words::task_name(&item.task).into(),
             marks::cell(item.before),
@@ -89,6 +88,17 @@ fn table(items: &[ReconcileItem]) -> Table {
         ]);
     }
     table
+}
+
+/// `missed by push: the agent did not call back; found by poll`.
+fn missed(item: &ReconcileItem) -> Option<String> {
+    let plain = |text: &Option<String>| text.as_deref().map(text::plain);
+    item.missed.then(|| {
+        let way = plain(&item.missed_way).map_or_else(String::new, |way| format!(" by {way}"));
+        let why = plain(&item.missed_why).map_or_else(String::new, |why| format!(": {why}"));
+        let found = plain(&item.found_by).map_or_else(String::new, |by| format!("; found by {by}"));
+        format!("missed{way}{why}{found}")
+    })
 }
 
 fn remark(items: &[ReconcileItem], out: Out) {

@@ -37,6 +37,13 @@ impl Endpoint {
         Self { segments: vec!["settings".to_owned(), key.to_owned()], query: Vec::new() }
     }
 
+    /// A row of the inbox, or `below` it: `replay` or nothing.
+    pub fn inbox(id: &str, below: &str) -> Self {
+        let mut all = vec!["inbox".to_owned(), id.to_owned()];
+        all.extend(segments(below));
+        Self { segments: all, query: Vec::new() }
+    }
+
     /// A client of the gateway.
     pub fn client(name: &ClientName) -> Self {
         Self { segments: vec!["clients".to_owned(), name.to_string()], query: Vec::new() }

@@ -150,7 +150,9 @@ fn page(
     after: Option<ItemCursor>,
     limit: u32,
 ) -> Result<Vec<ItemRow>, StoreError> {
-    let mut sql = format!("{select} WHERE 1");
+    // What is of another task is in quarantine, with its own row.
+    let mut sql =
+        format!("{select} WHERE {}", if select == REFUSED { "c.reason <> 'other_task'" } else { "1" });
     let mut values: Vec<Box<dyn ToSql>> = Vec::new();
     let mut add = |clause: &str, value: Box<dyn ToSql>| {
         values.push(value);

@@ -63,7 +63,7 @@ pub fn of_agent(connection: &Connection, agent: AgentKey) -> Result<ReportCard, 
     let sql = "SELECT sum(q.count) FROM registrations r JOIN quarantine q ON q.registration_ref = r.id
                WHERE r.agent_id = ?1";
     card.unmatched += count(connection.prepare_cached(sql)?.query_row([agent], |row| row.get(0))?);
-    let sql = "SELECT sum(f.count) FILTER (WHERE f.reason = 'proof'), sum(f.count) FILTER (WHERE f.reason <> 'proof')
+    let sql = "SELECT sum(f.count) FILTER (WHERE f.reason = 'proof'), sum(f.count) FILTER (WHERE f.reason NOT IN ('proof', 'other_task'))
                FROM registrations r JOIN refusals f ON f.registration_ref = r.id WHERE r.agent_id = ?1";
     connection.prepare_cached(sql)?.query_row([agent], |row| {
         card.wrong_proof = count(row.get(0)?);
