@@ -8,6 +8,7 @@
 mod address;
 mod card;
 mod interface;
+pub mod offered;
 
 pub use address::{CardOrigin, Choice, PlainHttp, TransportRule, base_of, card_urls, choose, transport_rule};
 pub use card::{

@@ -220,6 +220,9 @@ pub struct FollowMachine {
     deaf_while: Option<TaskState>,
     /// This task's stream broke our limits.
     poll_only: bool,
+    /// The open stream is a send's own: what it begins with, and that it ends at a question, tells nothing of
+    /// subscriptions.
+    stream_of_send: bool,
 }
 
 const NOT_FOUND_AGAIN: Duration = Duration::from_secs(1);
@@ -242,6 +245,7 @@ impl FollowMachine {
             next_slow_read,
             deaf_while: None,
             poll_only: false,
+            stream_of_send: false,
         }
     }
 
@@ -472,8 +476,24 @@ impl FollowMachine {
         }
     }
 
+    /// A send's stream is open: the task was its first frame, or is what that frame was about.
+    pub fn handle_handed(&mut self, now: Instant) {
+        if matches!(self.phase, Phase::Ended(_)) {
+            return;
+        }
+        self.handle_attached(now);
+        self.stream_of_send = true;
+        if let Phase::Live { task_by, .. } = &mut self.phase {
+            *task_by = None;
+        }
+        if self.read == ReadSlot::Wanted {
+            self.read = ReadSlot::Idle;
+        }
+    }
+
     /// The subscription is open.
     pub fn handle_attached(&mut self, now: Instant) {
+        self.stream_of_send = false;
         self.phase = Phase::Live {
             since: now,
             last_byte: now,
@@ -493,7 +513,9 @@ impl FollowMachine {
 
     /// A frame was applied; `state` is the state after merging.
     pub fn handle_frame(&mut self, frame: FrameNote, now: Instant) {
-        if let Phase::Live { task_by, .. } = &mut self.phase {
+        if let Phase::Live { task_by, .. } = &mut self.phase
+            && !self.stream_of_send
+        {
             match (frame.kind, self.reattach) {
                 (FrameKind::Task, _) => {
                     *task_by = None;
@@ -534,7 +556,7 @@ impl FollowMachine {
             let lived = now.saturating_duration_since(*since);
             if lived >= self.times.stable {
                 self.failures = 0;
-            } else if self.state.is_interrupted() {
+            } else if self.state.is_interrupted() && !self.stream_of_send {
                 // Most SDKs close the stream of a task that waits: asking again brings nothing.
                 self.deaf_while = Some(self.state);
             }

@@ -19,6 +19,7 @@
 //! | what is worth a notice, and when it is shown | [`notice`] |
 //! | peers' text as a clean line | [`text`] |
 //! | peers' markdown as a tree without HTML | [`markdown`] |
+//! | what is passed on to clients of our own | [`relay`] |
 //! | where a client wants to be called back | [`push_config`] |
 //! | what a callback claimed, held against the task | [`verdict`] |
 //! | which addresses may be called back | [`target`] |
@@ -55,6 +56,7 @@ pub mod push_body;
 pub mod push_config;
 pub mod push_rules;
 pub mod registration_plan;
+pub mod relay;
 pub mod retry_after;
 pub mod sse;
 pub mod state;

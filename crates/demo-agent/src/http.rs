@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use serde_json::{Value, json};
 use taskbell_core::dialect::Dialect;
 use taskbell_core::dialect::errors::ErrorAnswer;
+use taskbell_core::dialect::request::named_version;
 use taskbell_core::json::write_line;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -204,33 +205,10 @@ pub async fn read_body(body: Incoming) -> Result<Vec<u8>, BodyFault> {
     tokio::time::timeout(BODY_TIME, read).await.unwrap_or(Err(BodyFault::Broken))
 }
 
-/// What the client says it speaks: the header, or else the query (1.0 §3.6.1). `None` where it says
-/// nothing; an error where it names a version that is not spoken here.
+/// What the client says it speaks.
 pub fn version(request: &Request<Incoming>) -> Result<Option<Dialect>, ErrorAnswer> {
-    let header = request.headers().get("a2a-version").map(|value| value.to_str().unwrap_or("?").trim());
-    let query = || {
-        let pairs = url::form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
-        pairs.into_iter().find(|(name, _)| name == "A2A-Version").map(|(_, value)| value.into_owned())
-    };
-    let named = match header {
-        Some(text) => Some(text.to_owned()),
-        None => query(),
-    };
-    match named.as_deref() {
-        None | Some("") => Ok(None),
-        Some(text) => match Dialect::from_version(text) {
-            Some(dialect) => Ok(Some(dialect)),
-            None => {
-                let shown: String = text.chars().take(20).collect();
-                Err(ErrorAnswer::version(format!("A2A version {shown:?} is not supported")))
-            }
-        },
-    }
-}
-
-/// The version that was named is not the one of the method that was called.
-pub fn contradiction(named: Dialect) -> ErrorAnswer {
-    ErrorAnswer::version(format!("A2A version '{named}' is not supported by this method"))
+    let header = request.headers().get("a2a-version").map(|value| value.to_str().unwrap_or("?"));
+    named_version(header, request.uri().query())
 }
 
 pub fn whole(status: StatusCode, media_type: &'static str, text: impl Into<Bytes>) -> Answer {

@@ -5,7 +5,7 @@ use hyper::header::{ACCEPT, HeaderMap};
 use hyper::{Request as HttpRequest, StatusCode};
 use serde_json::{Value, json};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
-use taskbell_core::dialect::request::{Operation, Request};
+use taskbell_core::dialect::request::{Operation, Request, contradiction};
 use taskbell_core::dialect::rest_route::{RestRoute, RouteFault, media_type, route};
 use taskbell_core::dialect::v1::Extras;
 use taskbell_core::dialect::{Dialect, v1};
@@ -13,8 +13,8 @@ use taskbell_core::json;
 use taskbell_core::task::StreamEvent;
 
 use crate::http::{
-    Answer, BodyFault, NOT_JSON, Site, content_is_json, contradiction, events, json_answer, not_allowed,
-    plain, read_body, version,
+    Answer, BodyFault, NOT_JSON, Site, content_is_json, events, json_answer, not_allowed, plain, read_body,
+    version,
 };
 use crate::rpc::{no_extended_card, send, write_page};
 use crate::stream::Carrier;

@@ -6,15 +6,15 @@ use hyper::header::ACCEPT;
 use hyper::{Request as HttpRequest, StatusCode};
 use serde_json::{Map, Value, json};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
-use taskbell_core::dialect::request::{self, Operation, Request};
+use taskbell_core::dialect::request::{self, Operation, Request, contradiction};
 use taskbell_core::dialect::v1::Extras;
 use taskbell_core::dialect::{Dialect, v1, v03};
 use taskbell_core::jsonrpc;
 use taskbell_core::task::{Message, StreamEvent, Task};
 
 use crate::http::{
-    Answer, BodyFault, NOT_JSON, Site, content_is_json, contradiction, error_event, events, json_answer,
-    plain, read_body, version,
+    Answer, BodyFault, NOT_JSON, Site, content_is_json, error_event, events, json_answer, plain, read_body,
+    version,
 };
 use crate::stream::Carrier;
 use crate::world::{Page, Sent, Watch, Watching, terminal};

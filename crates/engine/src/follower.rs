@@ -3,6 +3,8 @@
 //! What to do is decided in [`taskbell_core::follow`]; here it is done: read, subscribe, listen, note gaps.
 //! Which tasks are followed is a column of their rows, so a restart takes up exactly where it was.
 
+mod storing;
+
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -26,9 +28,10 @@ use crate::agents::Agent;
 use crate::link::LinkState;
 use crate::parts::Parts;
 use crate::reads::{self, ReadError, read_task};
-use crate::store::task_records::{Applied, apply_events};
+use crate::store::task_records::Applied;
 use crate::store::tasks::{self, Channel, FollowMode, TaskRow, Verdict};
 use crate::store::{StoreError, TaskKey, agents as agent_rows};
+use storing::{Run, Storing, Written};
 
 /// Frames taken together where they arrived together: one command in the store.
 const FRAMES_AT_ONCE: usize = 64;
@@ -112,6 +115,9 @@ struct Worker {
     stream: Option<Stream>,
     reading: Option<Pending<Result<Applied, ReadError>>>,
     opening: Option<Pending<Result<Subscription, CallError>>>,
+    storing: Storing,
+    /// Why the stream is over, as long as what it brought is not stored.
+    over: Option<Over>,
     /// Since when nobody listens, and why.
     gap: Option<(i64, &'static str)>,
     /// What the row said when it was last looked at.
@@ -127,8 +133,15 @@ struct Stream {
     reader: FrameReader,
 }
 
+/// How a stream came to its end.
+enum Over {
+    End(EndOfStream),
+    Refused(taskbell_core::fault::RemoteError),
+}
+
 /// What a worker waits for.
 enum Event {
+    Stored(Written),
     Read(Result<Applied, ReadError>),
     Opened(Result<Subscription, CallError>),
     Item(StreamItem),
@@ -157,6 +170,8 @@ impl Worker {
             stream: None,
             reading: None,
             opening: None,
+            storing: Storing::default(),
+            over: None,
             gap,
             credential_version: row.credential_version,
             replied_at_ms: row.replied_at_ms,
@@ -171,9 +186,16 @@ impl Worker {
         if self.agent.link.state() == LinkState::Down {
             self.machine.handle_link_down(Instant::now());
         }
+        self.take_handed();
         loop {
             while let Some(action) = self.machine.poll_action(Instant::now()) {
                 self.act(action);
+            }
+            if self.storing.is_idle()
+                && let Some(over) = self.over.take()
+            {
+                self.handle_over(over).await;
+                continue;
             }
             self.note_reattach().await;
             if let Some(ending) = self.machine.ending() {
@@ -182,6 +204,7 @@ impl Worker {
             }
             self.store_mode().await;
             match self.next_event(&bell, &mut links, &mut wakes).await {
+                Event::Stored(written) => self.handle_stored(written).await,
                 Event::Read(result) => self.handle_read(result).await,
                 Event::Opened(result) => self.handle_opened(result).await,
                 Event::Item(item) => self.handle_item(item).await,
@@ -212,6 +235,7 @@ impl Worker {
             }
             Action::CloseStream(reason) => {
                 self.opening = None;
+                self.over = None;
                 let was_open = self.stream.take().is_some();
                 match reason {
                     CloseReason::Silent if was_open => self.open_gap("stream silent"),
@@ -235,8 +259,10 @@ impl Worker {
                 None => std::future::pending().await,
             }
         };
+        let may_listen = self.over.is_none() && self.storing.has_room();
         tokio::select! {
             biased;
+            written = self.storing.next() => Event::Stored(written),
             result = awaited(&mut self.reading) => {
                 self.reading = None;
                 Event::Read(result)
@@ -249,7 +275,7 @@ impl Worker {
             Ok(()) = wakes.changed() => Event::Woken,
             Ok(()) = links.changed() => Event::Link,
             () = timer => Event::Timer,
-            item = next_item(&mut self.stream) => Event::Item(item),
+            item = next_item(&mut self.stream), if may_listen => Event::Item(item),
         }
     }
 
@@ -343,13 +369,14 @@ impl Worker {
                 self.machine.handle_bytes(now);
                 self.handle_frames(frame).await;
             }
-            StreamItem::End(end) => self.handle_end(end).await,
+            StreamItem::End(end) => self.handle_over(Over::End(end)).await,
         }
     }
 
+    /// Takes what is there, tells it to those who listen at once, and stores it behind.
     async fn handle_frames(&mut self, first: Frame) {
         let mut batch = Batch::default();
-        let mut end = None;
+        let mut over = None;
         let Some(stream) = &mut self.stream else { return };
         batch.read(&mut stream.reader, &first, &self.parts);
         while batch.refusal.is_none() && batch.events.len() < FRAMES_AT_ONCE {
@@ -357,43 +384,46 @@ impl Worker {
                 Some(StreamItem::Frame(frame)) => batch.read(&mut stream.reader, &frame, &self.parts),
                 Some(StreamItem::Bytes) => {}
                 Some(StreamItem::End(reason)) => {
-                    end = Some(reason);
+                    over = Some(Over::End(reason));
                     break;
                 }
                 None => break,
             }
         }
-        self.note_oddities(&batch.oddities).await;
-        self.apply(batch.events, batch.kind, batch.wants_read).await;
-        if let Some(error) = batch.refusal {
-            self.stream = None;
-            self.open_gap("stream refused");
-            let kind = self.refusal(error.kind());
-            self.machine.handle_subscribe_refused(kind, Instant::now(), jitter());
-        } else if let Some(end) = end {
-            self.handle_end(end).await;
+        let Batch { events, oddities, kind, wants_read, refusal } = batch;
+        self.take_events(events, kind, wants_read);
+        self.note_oddities(&oddities).await;
+        if let Some(over) = refusal.map(Over::Refused).or(over) {
+            self.handle_over(over).await;
         }
     }
 
-    async fn apply(
+    fn take_events(
         &mut self,
-        events: Vec<(StreamEvent, taskbell_core::merge::Order)>,
+        mut events: Vec<(StreamEvent, taskbell_core::merge::Order)>,
         kind: FrameKind,
         wants_read: bool,
     ) {
         if events.is_empty() && !wants_read {
             return;
         }
-        let key = self.key;
-        let written = self
-            .parts
-            .store()
-            .write(move |context| apply_events(context, key, events, Channel::Stream))
-            .await;
-        match written {
+        // A task in the middle of a stream is told by the writer, which knows what in it is new; and so is
+        // what comes after something that the writer has yet to tell.
+        let has_task = events.iter().any(|(event, _)| matches!(event, StreamEvent::Task(_)));
+        let told = if has_task || self.storing.has_untold() {
+            None
+        } else {
+            self.parts.hubs().tell(self.key, events.iter_mut().map(|(event, _)| event))
+        };
+        self.storing.put(Run { events, kind, wants_read, told });
+        self.storing.go_on(&self.parts, self.key);
+    }
+
+    async fn handle_stored(&mut self, written: Written) {
+        match written.result {
             Ok(applied) => {
-                let wants_read = wants_read || applied.wants_read;
-                let note = FrameNote { kind, state: applied.state, wants_read };
+                let wants_read = written.wants_read || applied.wants_read;
+                let note = FrameNote { kind: written.kind, state: applied.state, wants_read };
                 self.machine.handle_frame(note, Instant::now());
             }
             Err(error) => {
@@ -401,6 +431,40 @@ impl Worker {
                 tracing::warn!(task = %self.task_id, %error, "frames of a stream were not stored");
                 self.machine.handle_poked();
             }
+        }
+        self.storing.go_on(&self.parts, self.key);
+    }
+
+    /// The stream is over, and once what it brought is stored, that has consequences.
+    async fn handle_over(&mut self, over: Over) {
+        if !self.storing.is_idle() {
+            self.over = Some(over);
+            return;
+        }
+        match over {
+            Over::End(end) => self.handle_end(end).await,
+            Over::Refused(error) => {
+                self.stream = None;
+                self.open_gap("stream refused");
+                let kind = self.refusal(error.kind());
+                self.machine.handle_subscribe_refused(kind, Instant::now(), jitter());
+            }
+        }
+    }
+
+    /// A send's own stream, where one waits for this task. A task has one stream at most.
+    fn take_handed(&mut self) {
+        let Some(handed) = self.parts.handovers().take(self.key) else { return };
+        if self.stream.is_some() {
+            return;
+        }
+        self.opening = None;
+        self.gap = None;
+        self.last_heard_ms = self.parts.now_ms();
+        self.stream = Some(Stream { subscription: handed.subscription, reader: handed.reader });
+        self.machine.handle_handed(Instant::now());
+        if let Some(first) = handed.first {
+            self.take_events(vec![(first, self.parts.next_order())], FrameKind::Update, false);
         }
     }
 
@@ -412,7 +476,8 @@ impl Worker {
             EndOfStream::Clean | EndOfStream::Incomplete | EndOfStream::Reset | EndOfStream::TimedOut => {}
         }
         // Most SDKs close the stream of a task that waits: nothing is said until somebody answers.
-        let expected = end == EndOfStream::Clean && self.machine.state().is_interrupted();
+        let state = self.machine.state();
+        let expected = end == EndOfStream::Clean && (state.is_interrupted() || state.is_terminal());
         if !expected {
             self.open_gap(match end {
                 EndOfStream::Clean => "stream ended",
@@ -431,6 +496,7 @@ impl Worker {
     }
 
     async fn handle_rung(&mut self) {
+        self.take_handed();
         let key = self.key;
         let row = match self.parts.store().read(move |connection| tasks::get(connection, key)).await {
             Ok(row) => row,

@@ -8,11 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use taskbell_core::follow::FollowTimes;
 use taskbell_core::merge::Order;
+use taskbell_core::stream::FrameReader;
+use taskbell_core::task::StreamEvent;
 use tokio::sync::{Notify, watch};
 
+use crate::agent_client::Subscription;
 use crate::agents::Agents;
 use crate::reachability::Reach;
-use crate::store::{Store, TaskKey, WallClock};
+use crate::store::{Hubs, Store, TaskKey, WallClock};
 
 /// Clones share everything.
 #[derive(Clone)]
@@ -27,11 +30,14 @@ struct Inner {
     bells: Bells,
     wakes: watch::Sender<u64>,
     reach: Reach,
+    hubs: Hubs,
+    handovers: Handovers,
 }
 
 impl Parts {
     pub fn new(store: Store, agents: Agents, clock: WallClock, times: FollowTimes) -> Self {
         let (wakes, _) = watch::channel(0);
+        let hubs = Hubs::new(clock());
         Self(Arc::new(Inner {
             store,
             agents,
@@ -41,6 +47,8 @@ impl Parts {
             bells: Bells::default(),
             wakes,
             reach: Reach::default(),
+            hubs,
+            handovers: Handovers::default(),
         }))
     }
 
@@ -76,6 +84,16 @@ impl Parts {
         &self.0.reach
     }
 
+    /// Who listens to tasks.
+    pub fn hubs(&self) -> &Hubs {
+        &self.0.hubs
+    }
+
+    /// Streams that sends opened, on their way to who follows their tasks.
+    pub fn handovers(&self) -> &Handovers {
+        &self.0.handovers
+    }
+
     pub fn bells(&self) -> &Bells {
         &self.0.bells
     }
@@ -87,6 +105,33 @@ impl Parts {
 
     pub fn ring_wake(&self) {
         self.0.wakes.send_modify(|count| *count += 1);
+    }
+}
+
+/// A stream that a send opened, from the frame on that told which task it made.
+pub struct Handed {
+    pub subscription: Subscription,
+    pub reader: FrameReader,
+    /// That frame, where it was not the task.
+    pub first: Option<StreamEvent>,
+}
+
+/// Streams that wait for the worker of their task: no event between the send and the following is lost.
+#[derive(Default)]
+pub struct Handovers(Mutex<HashMap<TaskKey, Handed>>);
+
+impl Handovers {
+    /// Ring for the task, and for following, afterwards.
+    pub fn put(&self, key: TaskKey, handed: Handed) {
+        self.waiting().insert(key, handed);
+    }
+
+    pub fn take(&self, key: TaskKey) -> Option<Handed> {
+        self.waiting().remove(&key)
+    }
+
+    fn waiting(&self) -> std::sync::MutexGuard<'_, HashMap<TaskKey, Handed>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -11,6 +11,7 @@ use taskbell_core::ids::AgentName;
 use taskbell_core::public_url::PublicUrl;
 
 use crate::error::EngineError;
+use crate::store::gateway_tasks::SHARE_TASKS;
 use crate::store::{StoreError, settings as rows};
 
 /// The longest command line.
@@ -86,6 +87,12 @@ pub const ALL: &[Setting] = &[
         default: "30",
         meaning: "days that a task is kept after its end, unless it is pinned",
         kind: Kind::Days { least: 1, most: 3_650 },
+    },
+    Setting {
+        key: SHARE_TASKS,
+        default: "no",
+        meaning: "whether every client of the gateway sees all tasks of an agent, not only its own (yes, no)",
+        kind: Kind::Words(&["yes", "no"]),
     },
 ];
 

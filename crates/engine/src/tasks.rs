@@ -25,7 +25,7 @@ use crate::store::task_records::{Adoption, Told, adopt, apply_read};
 use crate::store::tasks::{self, Channel, Following, TaskRow, TaskSource};
 use crate::store::{TaskKey, sends};
 
-const TITLE: usize = 80;
+pub(crate) const TITLE: usize = 80;
 /// How long a cancellation is given to come about.
 const CANCEL_WAITS: Duration = Duration::from_secs(30);
 /// Pages of ListTasks taken on an import.
@@ -292,10 +292,16 @@ impl Tasks {
 
     /// Asks for the cancellation and waits for what really comes of it, 30 s at most: the row then says so.
     pub async fn cancel(&self, row: &TaskRow) -> Result<(), EngineError> {
-        let agent = self.agent_of(row)?;
         if row.state.is_terminal() && row.settled {
             return Ok(());
         }
+        self.ask_cancel(row).await?;
+        self.wait_for_end(row.key).await
+    }
+
+    /// Asks for the cancellation; returns when the agent's answer is applied.
+    pub async fn ask_cancel(&self, row: &TaskRow) -> Result<(), EngineError> {
+        let agent = self.agent_of(row)?;
         let key = row.key;
         // Before the agent hears of it: its stream may tell the end sooner than its answer.
         let asked_ms = self.parts.now_ms();
@@ -329,7 +335,7 @@ impl Tasks {
             Err(error) => return Err(not_found_as(error, &row.agent, &row.task_id)),
         }
         self.parts.bells().ring_task(key);
-        self.wait_for_end(key).await
+        Ok(())
     }
 
     async fn wait_for_end(&self, key: TaskKey) -> Result<(), EngineError> {

@@ -87,6 +87,28 @@ impl Operation {
     }
 }
 
+/// What a client says it speaks: the `A2A-Version` header, or else the query (1.0 §3.6.1). `None` where it
+/// says nothing; an error where it names a version that is not spoken here.
+pub fn named_version(header: Option<&str>, query: Option<&str>) -> Result<Option<Dialect>, ErrorAnswer> {
+    let from_query = || {
+        let mut pairs = url::form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        pairs.find(|(name, _)| name == "A2A-Version").map(|(_, value)| value.into_owned())
+    };
+    let named = header.map(|text| text.trim().to_owned()).or_else(from_query);
+    match named.as_deref() {
+        None | Some("") => Ok(None),
+        Some(text) => Dialect::from_version(text).map(Some).ok_or_else(|| {
+            let shown: String = text.chars().take(20).collect();
+            ErrorAnswer::version(format!("A2A version {shown:?} is not supported"))
+        }),
+    }
+}
+
+/// The version that was named is not the one of the method that was called.
+pub fn contradiction(named: Dialect) -> ErrorAnswer {
+    ErrorAnswer::version(format!("A2A version '{named}' is not supported by this method"))
+}
+
 /// A request with its params read.
 #[derive(Debug, Clone)]
 pub enum Request {
@@ -510,6 +532,21 @@ mod tests {
         }
         let Ok(Request::List(list)) = read("ListTasks", Value::Null) else { panic!("a list") };
         assert_eq!(list, ListParams::default());
+    }
+
+    #[test]
+    fn the_header_names_the_version_and_the_query_only_without_it() {
+        for (header, query, expected) in [
+            (None, None, Some(None)),
+            (Some(""), Some("A2A-Version=1.0"), Some(None)),
+            (None, Some("x=1&A2A-Version=1.0"), Some(Some(Dialect::V1))),
+            (Some(" 0.3 "), Some("A2A-Version=1.0"), Some(Some(Dialect::V03))),
+            (Some("1.0.1"), None, None),
+            (Some("2.0"), None, None),
+            (None, Some("A2A-Version=9"), None),
+        ] {
+            assert_eq!(named_version(header, query).ok(), expected, "{header:?} {query:?}");
+        }
     }
 
     #[test]

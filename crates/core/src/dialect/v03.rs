@@ -88,7 +88,7 @@ pub fn part(part: &Part, extras: Extras) -> Value {
         }
         PartContent::Unknown(value) => match extras {
             Extras::Keep => return value.clone(),
-            Extras::Drop => {
+            Extras::Drop | Extras::Members => {
                 map.insert("kind".into(), json!("data"));
                 map.insert("data".into(), data_object(value));
             }

@@ -14,6 +14,8 @@ use crate::task::{
 pub enum Extras {
     /// For a peer.
     Drop,
+    /// For a peer of 0.3, which skips members that it does not know. Parts it would refuse.
+    Members,
     /// For our own store and views.
     Keep,
 }
@@ -95,7 +97,7 @@ pub fn part(part: &Part, extras: Extras) -> Value {
         PartContent::Unknown(value) => match extras {
             Extras::Keep => return value.clone(),
             // 1.0 has a place for any JSON value; the reader still sees what came.
-            Extras::Drop => map.insert("data".into(), value.clone()),
+            Extras::Drop | Extras::Members => map.insert("data".into(), value.clone()),
         },
     };
     put_object(&mut map, "metadata", &part.metadata);
@@ -164,7 +166,7 @@ pub(crate) fn put_object(map: &mut Map<String, Value>, name: &str, object: &Map<
 pub(crate) fn put_extra(map: &mut Map<String, Value>, extra: &Map<String, Value>, extras: Extras) {
     match extras {
         Extras::Drop => {}
-        Extras::Keep => {
+        Extras::Keep | Extras::Members => {
             for (name, value) in extra {
                 map.entry(name.clone()).or_insert_with(|| value.clone());
             }

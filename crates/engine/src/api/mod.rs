@@ -85,8 +85,10 @@ pub fn router(state: ApiState) -> Router {
 /// What the listener serves: the API behind its guards, and the page.
 pub fn guarded(state: ApiState) -> Router {
     let access = Arc::clone(&state.access);
-    let api = router(state).layer(middleware::from_fn_with_state(Arc::clone(&access), guard::guard_api));
+    let api =
+        router(state.clone()).layer(middleware::from_fn_with_state(Arc::clone(&access), guard::guard_api));
     page::router()
+        .merge(crate::gateway::router(state))
         .fallback_service(api)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(access, guard::guard_browser))

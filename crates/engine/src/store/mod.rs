@@ -9,10 +9,11 @@
 //! | what the writer remembers between commands | [`state`] |
 //! | reading | [`reader`] |
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
-//! [`clients`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`], [`targets`],
+//! [`clients`], [`gateway_tasks`], [`gateway_traffic`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`], [`targets`],
 //! [`client_push_configs`], [`deliveries`] |
 //! | what a change of a task gives to be sent | [`outbox`] |
 //! | how frames and reads change a task | [`task_records`] |
+//! | who is told of it, and the log of that | [`hub`], [`gateway_log`] |
 //! | what callbacks claimed, held against reads; ends that were missed | [`verdicts`], [`ends`] |
 //! | the inbox and an agent's callbacks, for people | [`inbox`], [`report_card`] |
 //!
@@ -27,6 +28,10 @@ pub mod clients;
 pub mod deliveries;
 pub mod ends;
 pub mod error;
+pub mod gateway_log;
+pub mod gateway_tasks;
+pub mod gateway_traffic;
+pub mod hub;
 pub mod inbox;
 pub mod inspect;
 pub mod keys;
@@ -58,6 +63,7 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use error::StoreError;
+pub use hub::Hubs;
 pub use keys::{
     AgentKey, CallbackKey, ClientKey, ConfigKey, DeliveryKey, RegistrationKey, SecretKey, TargetKey, TaskKey,
 };
@@ -164,6 +170,18 @@ impl Store {
         let job = Box::new(PostJob::new(what, command, Arc::clone(&self.stats)));
         let queued = Queued { job, expires: Instant::now() + POST_WAITS };
         self.messages.send(Message::Job(queued)).await.map_err(|_| StoreError::Stopped)
+    }
+
+    /// Puts `command` into the queue if there is room. For what nobody misses.
+    pub fn try_post<F>(&self, what: &'static str, command: F)
+    where
+        F: FnOnce(&mut WriteContext<'_>) -> Result<(), StoreError> + Send + 'static,
+    {
+        let job = Box::new(PostJob::new(what, command, Arc::clone(&self.stats)));
+        let queued = Queued { job, expires: Instant::now() + POST_WAITS };
+        if self.messages.try_send(Message::Job(queued)).is_err() {
+            tracing::debug!(what, "the store's queue is full");
+        }
     }
 
     /// Runs `read` on one snapshot of what is committed, on a blocking thread.

@@ -12,10 +12,13 @@ use taskbell_core::delivery::Lane;
 use taskbell_core::dialect::v1::{self, Extras};
 use taskbell_core::merge::{Order, Outcome, TaskChange, TaskRecord};
 use taskbell_core::oddity::Oddity;
+use taskbell_core::relay;
 use taskbell_core::state::TaskState;
 use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
 
 use super::error::StoreError;
+use super::gateway_log;
+use super::hub::Batch;
 use super::keys::{AgentKey, TaskKey};
 use super::state::Remembered;
 use super::task_content::{self, excerpt, object_json};
@@ -255,6 +258,7 @@ pub fn apply_read(
     let regressed = outcome.oddities.iter().any(|oddity| matches!(oddity, Oddity::Regression { .. }));
     if !outcome.stale {
         store_outcome(context, key, &mut held, &outcome, channel)?;
+        tell_news(context, key, &held.record, &outcome)?;
         clear_verdict(context, key, says)?;
     }
     let applied = applied(&held.record, &outcome, regressed);
@@ -289,19 +293,72 @@ pub fn apply_due_read(
     Ok((applied, settled))
 }
 
-/// Applies a stream's events in the order of their arrival.
+/// Tells those who listen what a read, or a task in the middle of a stream, brought.
+fn tell_news(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    record: &TaskRecord,
+    outcome: &Outcome,
+) -> Result<(), StoreError> {
+    match gateway_log::hub(context, key) {
+        Some(hub) if !outcome.changes.is_empty() => {
+            let mut news = relay::news(&record.task, &outcome.changes);
+            gateway_log::tell(context, &hub, key, &mut news)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Applies a stream's events in the order of their arrival, and tells those who listen.
 pub fn apply_events(
     context: &mut WriteContext<'_>,
     key: TaskKey,
     events: Vec<(StreamEvent, Order)>,
     channel: Channel,
 ) -> Result<Applied, StoreError> {
+    apply_stream(context, key, events, None, channel)
+}
+
+/// Applies a stream's events that were told already.
+pub fn apply_told(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    events: Vec<(StreamEvent, Order)>,
+    told: &Batch,
+    channel: Channel,
+) -> Result<Applied, StoreError> {
+    apply_stream(context, key, events, Some(told), channel)
+}
+
+fn apply_stream(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    events: Vec<(StreamEvent, Order)>,
+    told: Option<&Batch>,
+    channel: Channel,
+) -> Result<Applied, StoreError> {
     let mut held = take_or_load(context, key)?;
     let mut total = Outcome::default();
+    if let Some(told) = told {
+        gateway_log::keep(context, &told.hub, key, &told.told)?;
+    }
     for (event, arrived) in events {
         let is_message = matches!(event, StreamEvent::Message(_));
+        let hub = told.is_none().then(|| gateway_log::hub(context, key)).flatten();
+        let passed_on = match (&hub, &event) {
+            (None, _) | (Some(_), StreamEvent::Task(_)) => None,
+            (Some(_), event) => Some(event.clone()),
+        };
+        let had_ended = held.record.state().is_terminal();
         let outcome = held.record.apply_event(event, arrived);
         store_outcome(context, key, &mut held, &outcome, channel)?;
+        match (hub, passed_on) {
+            (Some(hub), Some(event)) if !had_ended => {
+                gateway_log::tell(context, &hub, key, &mut [event])?;
+            }
+            (Some(_), None) => tell_news(context, key, &held.record, &outcome)?,
+            (Some(_) | None, _) => {}
+        }
         if is_message && !outcome.changes.is_empty() {
             announce_message(context, key, &held.record, channel)?;
         }
@@ -316,6 +373,15 @@ pub fn apply_events(
 /// Drops what is remembered of a task that is no more.
 pub(super) fn forget(context: &mut WriteContext<'_>, key: TaskKey) {
     context.state.of::<Records>().take(key);
+    gateway_log::forget(context, key);
+}
+
+/// The task as it stands, everything merged that reached the writer.
+pub fn present(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Task, StoreError> {
+    let held = take_or_load(context, key)?;
+    let task = held.record.task.clone();
+    context.state.of::<Records>().put(key, held);
+    Ok(task)
 }
 
 fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Held, StoreError> {
@@ -325,6 +391,9 @@ fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Held, St
     let (task, incomplete) = task_content::load(context.tx, key)?;
     let settled = super::tasks::get(context.tx, key)?.settled;
     let record = TaskRecord::restored(task, settled, incomplete);
+    if !record.state().is_terminal() {
+        gateway_log::resume(context, key)?;
+    }
     Ok(Held { record, news: News::new(context.now_ms) })
 }
 

@@ -352,6 +352,7 @@ pub fn end_following(
             let body = serde_json::json!({ "state": verdict.word() });
             announce(context, key, "poll", "status", &body)?;
             super::notices::handle_verdict(context, key, verdict)?;
+            super::gateway_log::lose(context, key);
         }
         announce(context, key, "poll", "following", &serde_json::json!({ "mode": "ended" }))?;
     }
