@@ -105,6 +105,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent}/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the agent's callbacks are worth: expected, arrived, late, missed, repeated, refused, and its oddities. */
+        get: operations["show_report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/{agent}/test": {
         parameters: {
             query?: never;
@@ -375,6 +392,74 @@ export interface paths {
         put?: never;
         /** Reads tasks now and says what that found. */
         post: operations["reconcile"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What came to the inbox, with its verdict; the latest first. All filters given must hold. */
+        get: operations["list_callbacks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Posts a callback of our own in each dialect to our own inbox, and says what came of each. */
+        post: operations["test_inbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One callback: both documents and where they differ, its proofs, its headers with secrets masked, its body. */
+        get: operations["show_callback"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/inbox/{id}/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reads the task now and holds the callback against it. Changes nothing. */
+        post: operations["replay_callback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -754,6 +839,64 @@ export interface components {
             octets: number;
             text: string;
         };
+        /** @description A callback with everything kept of it. */
+        CallbackDetail: components["schemas"]["CallbackView"] & {
+            /** @description As it came; null once it is no longer kept. A stranger's text. */
+            body?: string | null;
+            /** @description What it says of the task, in the task's 1.0 shape; null where it is no event. */
+            claim?: unknown;
+            confirmation?: components["schemas"]["ConfirmationView"] | null;
+            /** @description Where the claim says something else than the task. */
+            differences: components["schemas"]["DifferenceView"][];
+            /** @description Headers of interest, secrets masked. */
+            headers: Record<string, never>;
+            /** @description How many of its proofs a callback must have: `any` or `all`. */
+            policy: string;
+            /** @description The address it came to, without the part that is a secret. */
+            url: string;
+        };
+        /**
+         * @description What became of a callback. A claim is never a fact: the task is what its agent answers to a read.
+         * @enum {string}
+         */
+        CallbackVerdict: "pending" | "confirmed" | "ahead" | "behind" | "duplicate" | "rejected" | "unmatched" | "unreachable";
+        /** @description A row of the inbox. */
+        CallbackView: {
+            agent?: string | null;
+            /** @description When it came first. Refusals of one kind are one row, with the time of the last. */
+            at: components["schemas"]["UtcTime"];
+            claimed?: components["schemas"]["ShownState"] | null;
+            /** @description As written. A stranger's text. */
+            claimedRaw?: string | null;
+            confirmed?: components["schemas"]["ShownState"] | null;
+            /**
+             * Format: int64
+             * @description How often this very body came.
+             */
+            count: number;
+            /** @description `17`; `q3` and `r5.proof` are what was not taken. */
+            id: string;
+            lastAt: components["schemas"]["UtcTime"];
+            /** @description It said less than one that had come before it. */
+            outOfOrder: boolean;
+            proofs?: components["schemas"]["ProofsView"] | null;
+            /** @description Why, as a stable word. */
+            reason?: string | null;
+            /** @description The beginning of the address it came to. */
+            registration: string;
+            /** @description `task`, `message`, `status` or `artifact`. */
+            shape?: string | null;
+            /**
+             * Format: int64
+             * @description Octets of the body.
+             */
+            size?: number | null;
+            task?: string | null;
+            /** @description Why, in a sentence. */
+            text: string;
+            verdict: components["schemas"]["CallbackVerdict"];
+            verdictAt?: components["schemas"]["UtcTime"] | null;
+        };
         /** @description What its card says it can. */
         CapabilitiesView: {
             pushNotifications: boolean;
@@ -780,6 +923,13 @@ export interface components {
         ClientView: {
             createdAt: components["schemas"]["UtcTime"];
             name: string;
+        };
+        ConfirmationView: {
+            at: components["schemas"]["UtcTime"];
+            /** @description A 1.0 task. */
+            document: unknown;
+            /** @description It was too long to be kept with its content. */
+            shortened: boolean;
         };
         /** @description When the task was last confirmed, and by which channel. */
         ConfirmedView: {
@@ -815,6 +965,13 @@ export interface components {
             changedAt?: components["schemas"]["UtcTime"] | null;
             /** @description `bearer`, `basic`, `headers` or `token-command`. */
             kind: string;
+        };
+        DifferenceView: {
+            claimed: unknown;
+            /** @description Null: the task has nothing there. */
+            confirmed?: unknown;
+            /** @description A JSON pointer into the claim. */
+            pointer: string;
         };
         /** @description What a failed request answers. */
         ErrorBody: {
@@ -897,6 +1054,21 @@ export interface components {
              * @description Listed, but of no readable shape.
              */
             unreadable: number;
+        };
+        /** @description A callback of our own to our own inbox. */
+        InboxTestView: {
+            /** @description `0.3` or `1.0`. */
+            dialect: string;
+            /** @description What went wrong. */
+            error?: string | null;
+            ok: boolean;
+            proofs?: components["schemas"]["ProofsView"] | null;
+            /** Format: int32 */
+            status?: number | null;
+            /** @description It was kept before it was answered. */
+            stored: boolean;
+            /** Format: int64 */
+            tookMs: number;
         };
         /** @enum {string} */
         InertReasonView: "relative" | "scheme" | "characters" | "malformed" | "too-long";
@@ -1034,6 +1206,47 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_CallbackView: {
+            items: {
+                agent?: string | null;
+                /** @description When it came first. Refusals of one kind are one row, with the time of the last. */
+                at: components["schemas"]["UtcTime"];
+                claimed?: components["schemas"]["ShownState"] | null;
+                /** @description As written. A stranger's text. */
+                claimedRaw?: string | null;
+                confirmed?: components["schemas"]["ShownState"] | null;
+                /**
+                 * Format: int64
+                 * @description How often this very body came.
+                 */
+                count: number;
+                /** @description `17`; `q3` and `r5.proof` are what was not taken. */
+                id: string;
+                lastAt: components["schemas"]["UtcTime"];
+                /** @description It said less than one that had come before it. */
+                outOfOrder: boolean;
+                proofs?: components["schemas"]["ProofsView"] | null;
+                /** @description Why, as a stable word. */
+                reason?: string | null;
+                /** @description The beginning of the address it came to. */
+                registration: string;
+                /** @description `task`, `message`, `status` or `artifact`. */
+                shape?: string | null;
+                /**
+                 * Format: int64
+                 * @description Octets of the body.
+                 */
+                size?: number | null;
+                task?: string | null;
+                /** @description Why, in a sentence. */
+                text: string;
+                verdict: components["schemas"]["CallbackVerdict"];
+                verdictAt?: components["schemas"]["UtcTime"] | null;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_ChangeView: {
             items: (Record<string, never> & {
                 agent?: string | null;
@@ -1057,6 +1270,25 @@ export interface components {
             items: {
                 createdAt: components["schemas"]["UtcTime"];
                 name: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_InboxTestView: {
+            items: {
+                /** @description `0.3` or `1.0`. */
+                dialect: string;
+                /** @description What went wrong. */
+                error?: string | null;
+                ok: boolean;
+                proofs?: components["schemas"]["ProofsView"] | null;
+                /** Format: int32 */
+                status?: number | null;
+                /** @description It was kept before it was answered. */
+                stored: boolean;
+                /** Format: int64 */
+                tookMs: number;
             }[];
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
@@ -1091,10 +1323,14 @@ export interface components {
                 before: components["schemas"]["ShownState"];
                 /** @description Why the read failed. */
                 error?: string | null;
-                /** @description The channel that brought the state first. */
+                /** @description The channel that brought the state first: `stream`, `push`, `poll`, `manual` or `gateway`. */
                 foundBy?: string | null;
                 /** @description A terminal state that no stream and no applied callback had shown. */
                 missed: boolean;
+                /** @description Of a missed end: by which way it should have come, `stream`, `push` or `poll`. */
+                missedWay?: string | null;
+                /** @description Of a missed end: why it did not come that way, in a sentence. */
+                missedWhy?: string | null;
                 task: string;
                 verdict: components["schemas"]["ReconcileVerdict"];
             }[];
@@ -1158,16 +1394,29 @@ export interface components {
         PinRequest: {
             pinned: boolean;
         };
+        /**
+         * @description Which proofs a callback had: `valid`, `valid-old` (from before a rotation), `wrong`, `missing` or `unused`
+         *     (not registered, not sent).
+         */
+        ProofsView: {
+            authorization: string;
+            /** @description The notification token, under either name of its header. */
+            token: string;
+        };
         /** @description What reading one task found. */
         ReconcileItem: {
             after: components["schemas"]["ShownState"];
             before: components["schemas"]["ShownState"];
             /** @description Why the read failed. */
             error?: string | null;
-            /** @description The channel that brought the state first. */
+            /** @description The channel that brought the state first: `stream`, `push`, `poll`, `manual` or `gateway`. */
             foundBy?: string | null;
             /** @description A terminal state that no stream and no applied callback had shown. */
             missed: boolean;
+            /** @description Of a missed end: by which way it should have come, `stream`, `push` or `poll`. */
+            missedWay?: string | null;
+            /** @description Of a missed end: why it did not come that way, in a sentence. */
+            missedWhy?: string | null;
             task: string;
             verdict: components["schemas"]["ReconcileVerdict"];
         };
@@ -1205,8 +1454,74 @@ export interface components {
             /** @description The oldest first. */
             conversation: components["schemas"]["RenderedMessage"][];
         };
+        /** @description A claim held against the task as it is now. Nothing was changed by it. */
+        ReplayView: {
+            /** @description The verdict that stands. */
+            before: components["schemas"]["CallbackVerdict"];
+            claimed?: components["schemas"]["ShownState"] | null;
+            confirmed?: components["schemas"]["ShownState"] | null;
+            differences: components["schemas"]["DifferenceView"][];
+            /** @description Why the task could not be read. */
+            error?: string | null;
+            id: string;
+            reason: string;
+            task: string;
+            text: string;
+            /** @description What it would be now. */
+            verdict: components["schemas"]["CallbackVerdict"];
+        };
         ReplyRequest: {
             text: string;
+        };
+        /** @description What an agent's callbacks are worth, counted over what is kept: some thirty days. */
+        ReportCardView: {
+            agent: string;
+            /** Format: int64 */
+            arrived: number;
+            /** Format: int64 */
+            confirmed: number;
+            /** Format: int64 */
+            duplicate: number;
+            /**
+             * Format: int64
+             * @description Registrations whose secret the agent wrote into an answer.
+             */
+            echoedSecrets: number;
+            /**
+             * Format: int64
+             * @description Tasks that ended with a registration in place: so many last callbacks were to come.
+             */
+            expected: number;
+            /**
+             * Format: int64
+             * @description Came after the end had been found another way.
+             */
+            late: number;
+            /** Format: int64 */
+            lateMedianMs?: number | null;
+            /**
+             * Format: int64
+             * @description Never came.
+             */
+            missed: number;
+            /** @description What it did that the protocol does not foresee. */
+            oddities: components["schemas"]["OddityView"][];
+            /** Format: int64 */
+            outOfOrder: number;
+            /** Format: int64 */
+            received: number;
+            /**
+             * Format: int64
+             * @description Refused for any other reason.
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description Did not fit their task.
+             */
+            unmatched: number;
+            /** Format: int64 */
+            wrongProof: number;
         };
         /** @description The one task that a unique prefix names. */
         ResolvedView: {
@@ -1263,8 +1578,8 @@ export interface components {
         /** @description A task with everything known of it. */
         TaskDetail: components["schemas"]["TaskSummary"] & {
             artifacts: components["schemas"]["ArtifactView"][];
-            /** @description Callbacks received for it. */
-            callbacks: unknown[];
+            /** @description Callbacks received for it, the latest first; the newest hundred. */
+            callbacks: components["schemas"]["CallbackView"][];
             /** @description The conversation: 1.0 messages, the oldest first. */
             history: unknown[];
             metadata: Record<string, never>;
@@ -1540,6 +1855,35 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_report: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportCardView"];
+                };
             };
             default: {
                 headers: {
@@ -2091,6 +2435,128 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_ReconcileItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_callbacks: {
+        parameters: {
+            query?: {
+                agent?: string;
+                /** @description AGENT/TASKID */
+                task?: string;
+                /** @description May repeat: any of these */
+                verdict?: components["schemas"]["CallbackVerdict"][];
+                /** @description 1 to 1000, 100 where none is given */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_CallbackView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    test_inbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_InboxTestView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_callback: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CallbackDetail"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    replay_callback: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayView"];
                 };
             };
             default: {
