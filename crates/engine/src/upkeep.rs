@@ -45,7 +45,8 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
             .write(move |context| {
                 Ok(rows::prune(context, before_ms, AT_ONCE)?
                     + changes::prune(context, before_ms, AT_ONCE)?
-                    + crate::store::notices::prune(context, before_ms, AT_ONCE)?)
+                    + crate::store::notices::prune(context, before_ms, AT_ONCE)?
+                    + crate::store::bodies::prune(context, AT_ONCE)?)
             })
             .await?;
         if gone == 0 {

@@ -112,6 +112,9 @@ pub fn store(context: &mut WriteContext<'_>, new: &NewCallback) -> Result<Stored
     ];
     let (id, count): (i64, i64) =
         context.tx.prepare_cached(sql)?.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    if count == 1 {
+        super::bodies::make_room(context, new.body.len() as u64, super::bodies::BODIES_MAX)?;
+    }
     let sql = "UPDATE registrations SET last_callback_at_ms = ?2 WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((new.registration, context.now_ms))?;
     if count.unsigned_abs().is_power_of_two() {

@@ -15,12 +15,13 @@
 //! | how frames and reads change a task | [`task_records`] |
 //! | who is told of it, and the log of that | [`hub`], [`gateway_log`] |
 //! | what callbacks claimed, held against reads; ends that were missed | [`verdicts`], [`ends`] |
-//! | the inbox and an agent's callbacks, for people | [`inbox`], [`report_card`] |
+//! | the inbox and an agent's callbacks, for people; how long they are kept | [`inbox`], [`report_card`], [`bodies`] |
 //!
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
 pub mod agents;
 pub mod backup;
+pub mod bodies;
 pub mod callbacks;
 pub mod changes;
 pub mod client_push_configs;

@@ -79,10 +79,12 @@ pub(super) fn settle(
         // One that was judged before was compared with what came before it then.
         let out_of_order =
             callback.was != Verdict::Ahead && note_claimed_state(context, key, callback.state)?;
-        let sql =
-            "UPDATE callbacks SET confirmation_ref = ?2, sameness = ?3, out_of_order = out_of_order OR ?4
+        let sql = "UPDATE callbacks SET confirmation_ref = ?2, sameness = ?3,
+                       out_of_order = out_of_order OR ?4, confirmed_state = ?5
                    WHERE id = ?1";
-        context.tx.prepare_cached(sql)?.execute((callback.key, confirmation, sameness, out_of_order))?;
+        let is = task.status.state.word();
+        let values = (callback.key, confirmation, sameness, out_of_order, is);
+        context.tx.prepare_cached(sql)?.execute(values)?;
         give(context, key, &callback, judged)?;
         let tells_the_end = task.status.state.is_terminal() && callback.state == Some(task.status.state);
         if tells_the_end && matches!(judged.verdict, Verdict::Confirmed | Verdict::Ahead) {
