@@ -41,7 +41,17 @@ async fn follow_prints_every_step_and_ends_with_the_task(kind: PeerKind) {
         let source = line["source"].as_str().unwrap_or_default();
         assert!(["stream", "push", "poll", "manual", "gateway"].contains(&source), "odd source: {line}");
         let kind = line["kind"].as_str().unwrap_or_default();
-        let known = ["task", "status", "artifact", "message", "gap", "following", "notice"];
+        let known = [
+            "task",
+            "status",
+            "artifact",
+            "message",
+            "gap",
+            "following",
+            "notice",
+            "registration",
+            "callback",
+        ];
         assert!(known.contains(&kind), "odd kind: {line}");
     }
     assert!(output.stdout.contains("completed"), "the end is among the lines: {lines:?}");

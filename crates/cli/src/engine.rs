@@ -4,9 +4,10 @@ use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::api::views::{
     AgentTestView, AgentView, ArchiveRequest, CallbackDetail, CallbackView, ClientView, CredentialRequest,
     HealthView, ImportOutcome, InboxTestView, NewAgentRequest, NewClientRequest, NewClientView, NoticeView,
-    Page, PageLoginView, PinDialectRequest, PinRequest, ReconcileItem, ReconcileRequest, ReplayView,
-    ReplyRequest, ReportCardView, ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView,
-    TaskDetail, TaskFilter, TaskSummary, WatchRequest,
+    Page, PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
+    RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
+    ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail, TaskFilter,
+    TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;
@@ -175,6 +176,31 @@ impl Engine {
 
     pub async fn revoke_client(&self, name: &ClientName) -> Answer<()> {
         self.0.delete(Endpoint::client(name)).await
+    }
+
+    pub async fn registrations(&self) -> Answer<RegistrationsView> {
+        self.0.get("registrations").await
+    }
+
+    pub async fn registrations_of(&self, task: &TaskRef) -> Answer<RegistrationsView> {
+        self.0.get(Endpoint::task(task, "registrations")).await
+    }
+
+    pub async fn register_push(&self, task: &TaskRef, request: &RegisterRequest) -> Answer<RegistrationView> {
+        self.0.post(Endpoint::task(task, "registrations"), request).await
+    }
+
+    pub async fn rotate_push(&self, task: &TaskRef) -> Answer<RegistrationView> {
+        self.0.post(Endpoint::task(task, "registrations/rotate"), &serde_json::json!({})).await
+    }
+
+    pub async fn remove_push(&self, task: &TaskRef) -> Answer<RegistrationsView> {
+        self.0.delete_for(Endpoint::task(task, "registrations")).await
+    }
+
+    /// Waits for what came of it.
+    pub async fn test_reachability(&self) -> Answer<ReachView> {
+        self.0.post("reachability/test", &serde_json::json!({})).await
     }
 
     pub async fn setting(&self, key: &str) -> Answer<SettingView> {

@@ -10,7 +10,9 @@ mod card;
 mod interface;
 pub mod offered;
 
-pub use address::{CardOrigin, Choice, PlainHttp, TransportRule, base_of, card_urls, choose, transport_rule};
+pub use address::{
+    CardOrigin, Choice, PlainHttp, TransportRule, base_of, card_urls, choose, is_loopback, transport_rule,
+};
 pub use card::{
     AgentCard, Capabilities, CardFault, DeclaredInterface, Extension, SecurityRequirement, SecurityScheme,
     Skill,

@@ -41,6 +41,9 @@ pub struct FollowTimes {
     pub slow_read: Duration,
     pub poll_min: Duration,
     pub poll_max: Duration,
+    /// Waits between reads where callbacks are expected: they tell most things sooner.
+    pub push_poll_min: Duration,
+    pub push_poll_max: Duration,
     /// Longest wait between reads of a task that waits for somebody.
     pub waiting_poll_max: Duration,
     /// How often a task that needs a sign-in is tried again by itself.
@@ -61,6 +64,8 @@ impl Default for FollowTimes {
             slow_read: Duration::from_secs(300),
             poll_min: Duration::from_secs(1),
             poll_max: Duration::from_secs(30),
+            push_poll_min: Duration::from_secs(10),
+            push_poll_max: Duration::from_secs(300),
             waiting_poll_max: Duration::from_secs(60),
             sign_in_retry: Duration::from_secs(300),
             link_down_max: Duration::from_secs(60),
@@ -120,6 +125,8 @@ pub enum Ending {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Stream,
+    /// Callbacks are expected, and it is read now and then.
+    PushAndPoll,
     Poll,
     Reconnecting,
     Ended,
@@ -223,6 +230,8 @@ pub struct FollowMachine {
     /// The open stream is a send's own: what it begins with, and that it ends at a question, tells nothing of
     /// subscriptions.
     stream_of_send: bool,
+    /// Callbacks about the task are expected, and arrive as far as is known.
+    push_armed: bool,
 }
 
 const NOT_FOUND_AGAIN: Duration = Duration::from_secs(1);
@@ -246,6 +255,7 @@ impl FollowMachine {
             deaf_while: None,
             poll_only: false,
             stream_of_send: false,
+            push_armed: false,
         }
     }
 
@@ -289,8 +299,8 @@ impl FollowMachine {
     pub fn mode(&self) -> Mode {
         match &self.phase {
             Phase::Live { .. } | Phase::Settling { tries: 0, .. } => Mode::Stream,
-            Phase::Polling { attach_at: None, .. } => Mode::Poll,
-            Phase::Reading if !self.may_attach() => Mode::Poll,
+            Phase::Polling { attach_at: None, .. } => self.without_stream(),
+            Phase::Reading if !self.may_attach() => self.without_stream(),
             Phase::Reading
             | Phase::Attaching { .. }
             | Phase::Polling { .. }
@@ -299,6 +309,10 @@ impl FollowMachine {
             | Phase::Settling { .. } => Mode::Reconnecting,
             Phase::Ended(_) => Mode::Ended,
         }
+    }
+
+    fn without_stream(&self) -> Mode {
+        if self.push_armed { Mode::PushAndPoll } else { Mode::Poll }
     }
 
     pub fn ending(&self) -> Option<Ending> {
@@ -384,6 +398,7 @@ impl FollowMachine {
             }
             return;
         }
+        let (shortest, longest) = (self.pace_min(), self.pace_max());
         match &mut self.phase {
             Phase::Live { window, last_byte, told_by, .. } if doubting => {
                 if note.changed {
@@ -396,12 +411,7 @@ impl FollowMachine {
             }
             Phase::Reading => self.attach_or_poll(now),
             Phase::Polling { pace, next_read, .. } => {
-                let longest = if self.state.is_interrupted() {
-                    self.times.waiting_poll_max
-                } else {
-                    self.times.poll_max
-                };
-                *pace = if note.changed { self.times.poll_min } else { (*pace * 3 / 2).min(longest) };
+                *pace = if note.changed { shortest } else { (*pace * 3 / 2).clamp(shortest, longest) };
                 *next_read = now + spread(*pace, jitter);
             }
             Phase::LinkDown { .. } | Phase::SignIn { .. } => {
@@ -672,6 +682,28 @@ impl FollowMachine {
         }
     }
 
+    /// Callbacks about the task are expected from now on, or not any more: then it is read at once.
+    pub fn handle_push(&mut self, armed: bool, now: Instant) {
+        if std::mem::replace(&mut self.push_armed, armed) == armed {
+            return;
+        }
+        let shortest = self.pace_min();
+        if let Phase::Polling { pace, next_read, attach_at: None } = &mut self.phase {
+            *pace = shortest;
+            *next_read = if armed { now + shortest } else { (*next_read).min(now + shortest) };
+        }
+    }
+
+    fn pace_min(&self) -> Duration {
+        if self.push_armed { self.times.push_poll_min } else { self.times.poll_min }
+    }
+
+    fn pace_max(&self) -> Duration {
+        let longest =
+            if self.state.is_interrupted() { self.times.waiting_poll_max } else { self.times.poll_max };
+        if self.push_armed { longest.max(self.times.push_poll_max) } else { longest }
+    }
+
     fn see_state(&mut self, state: TaskState) {
         if state != self.state {
             self.state = state;
@@ -701,7 +733,7 @@ impl FollowMachine {
     }
 
     fn poll_from(&mut self, now: Instant) {
-        let pace = self.times.poll_min;
+        let pace = self.pace_min();
         self.phase = Phase::Polling { pace, next_read: now + pace, attach_at: None };
     }
 

@@ -4,6 +4,7 @@
 //! first https address that can be an inbox's is taken; programs name their home page, documents and
 //! dashboard as well, so addresses of known helpers are passed over.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::public_url::PublicUrl;
@@ -54,6 +55,27 @@ fn is_helper(url: &PublicUrl) -> bool {
 
 fn is_no_part(c: char) -> bool {
     c.is_whitespace() || c.is_control() || "\"'<>|`{}\\^…".contains(c)
+}
+
+/// The command line of a setting. `{inbox}` stands for the address of the inbox, `{port}` for its port. A line
+/// that begins with `ssh-remote ` is the preset for a server of one's own: `ssh-remote user@host 8080` forwards
+/// that host's port 8080 to the inbox, where a web server with a certificate passes callbacks on to it.
+pub fn command_line(setting: &str, inbox: SocketAddr) -> String {
+    let line = match setting.trim().strip_prefix("ssh-remote ") {
+        None => setting.to_owned(),
+        Some(words) => {
+            let mut words = words.split_whitespace();
+            let host = words.next().unwrap_or_default();
+            let port = words.next().unwrap_or("7421");
+            let more: String = words.map(|word| format!("{word} ")).collect();
+            // Ends when the other side is gone or does not forward, and never asks anybody anything.
+            format!(
+                "exec ssh -N -T -o BatchMode=yes -o ExitOnForwardFailure=yes -o ServerAliveInterval=15 \
+                 -o ServerAliveCountMax=3 {more}-R {port}:{{inbox}} {host}"
+            )
+        }
+    };
+    line.replace("{inbox}", &inbox.to_string()).replace("{port}", &inbox.port().to_string())
 }
 
 /// How long to wait before a tunnel that ended is started again: from 1 s, doubled up to 60 s. One that ran
@@ -117,6 +139,19 @@ mod tests {
     #[test]
     fn colours_are_no_part_of_an_address() {
         assert_eq!(found("\u{1b}[32mhttps://a.example\u{1b}[0m ready").as_deref(), Some("https://a.example"));
+    }
+
+    #[test]
+    fn a_command_is_told_where_the_inbox_is_and_ssh_has_a_preset() {
+        let inbox = "127.0.0.1:7421".parse().unwrap();
+        assert_eq!(
+            command_line("cloudflared tunnel --url http://{inbox}", inbox),
+            "cloudflared tunnel --url http://127.0.0.1:7421"
+        );
+        assert_eq!(command_line("ngrok http {port} --log stdout", inbox), "ngrok http 7421 --log stdout");
+        let ssh = command_line("ssh-remote me@h.example 127.0.0.1:8080 -p 2222", inbox);
+        assert!(ssh.ends_with("-p 2222 -R 127.0.0.1:8080:127.0.0.1:7421 me@h.example"), "{ssh}");
+        assert!(ssh.contains("ExitOnForwardFailure=yes"), "{ssh}");
     }
 
     #[test]

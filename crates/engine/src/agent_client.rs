@@ -45,6 +45,7 @@ use url::Url;
 
 pub use card::{Confidence, Discovery, DiscoveryOptions, FoundCard, discover, refresh_card};
 pub use fault::{CallError, CallFault, Outcome, TlsFault, Unreachable};
+pub(crate) use http::cause_text;
 pub use http::{Http, HttpSettings, Limits, SetupError};
 pub use quirks::{Quirks, SubscribeVerb};
 pub use stream::{EndOfStream, Frame, StreamItem, Subscription};

@@ -57,6 +57,15 @@ impl Agent {
         declared_streaming(&self.now().row) == Some(true)
     }
 
+    /// The card promises callbacks, or there is none to say otherwise.
+    pub fn declares_push(&self) -> bool {
+        let now = self.now();
+        match &now.row.card_json {
+            None => true,
+            Some(_) => declared(&now.row, "pushNotifications") == Some(true),
+        }
+    }
+
     pub fn name(&self) -> AgentName {
         self.now().row.name.clone()
     }
@@ -80,8 +89,12 @@ impl Agent {
 
 /// What the card says of streaming, where it says anything.
 fn declared_streaming(row: &AgentRow) -> Option<bool> {
+    declared(row, "streaming")
+}
+
+fn declared(row: &AgentRow, capability: &str) -> Option<bool> {
     let card: serde_json::Value = serde_json::from_str(row.card_json.as_deref()?).ok()?;
-    card.pointer("/capabilities/streaming")?.as_bool()
+    card.get("capabilities")?.get(capability)?.as_bool()
 }
 
 /// All registered agents. Clones share them.

@@ -161,6 +161,14 @@ impl ApiClient {
         Ok(())
     }
 
+    /// Deletes, and gives what the answer says of it.
+    pub async fn delete_for<T: DeserializeOwned>(
+        &self,
+        endpoint: impl Into<Endpoint>,
+    ) -> Result<T, ClientError> {
+        self.call(Method::DELETE, &endpoint.into(), None).await
+    }
+
     /// The change feed after a number, or from now on; of one task, or of all.
     pub fn changes(&self, after: Option<u64>, task: Option<TaskRef>) -> ChangeFeed {
         ChangeFeed::new(self.clone(), after, task)

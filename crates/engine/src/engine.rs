@@ -3,6 +3,8 @@
 //! One a data folder, decided by the folder's lock before a port or the database is opened. The command
 //! line and the page call [`Engine`] through the API, the window in process.
 
+mod push;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +31,10 @@ use crate::keychain::Keychain;
 use crate::notifier::{Notices, Notifier};
 use crate::parts::Parts;
 use crate::present;
+use crate::reachability::self_test::SelfTest;
+use crate::reachability::{AddressSource, tunnel};
 use crate::reconciler::Reconciler;
+use crate::registrations::Registrations;
 use crate::settings;
 use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
@@ -55,6 +60,8 @@ struct Inner {
     notifier: Notifier,
     gateway: Gateway,
     inbox: Inbox,
+    registrations: Registrations,
+    self_test: SelfTest,
     keychain: Keychain,
     opened: OpenReport,
     started_ms: i64,
@@ -83,6 +90,7 @@ impl Engine {
         let clock = crate::store::wall_clock();
         let http = Http::new(HttpSettings::default())
             .map_err(|error| EngineError::new("client_setup_failed", error.to_string()))?;
+        let http_of_self_test = http.unary().clone();
         let agents = Agents::load(store.clone(), keychain.clone(), http).await?;
         let interrupted = store.write(sends::settle_interrupted).await?;
         if interrupted > 0 {
@@ -94,6 +102,8 @@ impl Engine {
         store.write(ends::note_run).await?;
         let times = store.read(settings::follow_times).await?;
         let parts = Parts::new(store, agents, clock, times);
+        let public_url = parts.store().read(settings::public_url).await?;
+        parts.reach().set_source(AddressSource::Setting, public_url);
         let gateway = Gateway::load(parts.clone()).await?;
         let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let engine = Self(Arc::new(Inner {
@@ -102,6 +112,8 @@ impl Engine {
             tasks: Tasks::new(parts.clone()),
             reconciler: Reconciler::new(parts.clone()),
             inbox: Inbox::new(parts.clone()),
+            registrations: Registrations::new(parts.clone(), keychain.clone()),
+            self_test: SelfTest::new(parts.clone(), http_of_self_test),
             keychain,
             opened,
             started_ms: parts.now_ms(),
@@ -121,6 +133,9 @@ impl Engine {
             tokio::spawn(missed::run(parts.clone())),
             tokio::spawn(notices.run()),
             tokio::spawn(wake::run(parts.clone())),
+            tokio::spawn(engine.0.registrations.clone().run()),
+            tokio::spawn(engine.0.self_test.clone().run()),
+            tokio::spawn(tunnel::run(parts.clone())),
             tokio::spawn(upkeep::run(parts)),
             tokio::spawn(upkeep::probe_keychain(engine.0.keychain.clone())),
         ];
@@ -181,7 +196,11 @@ impl Engine {
     }
 
     pub async fn remove_agent(&self, name: &AgentName) -> Result<(), EngineError> {
+        let agent = self.agents_at_hand().by_name(name).map(|agent| agent.key);
         self.agents_at_hand().remove(name).await?;
+        if let Some(agent) = agent {
+            self.0.registrations.forget_agent(agent).await;
+        }
         self.0.parts.bells().following.notify_one();
         Ok(())
     }
@@ -341,7 +360,9 @@ impl Engine {
         let timeline =
             timeline.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect();
         let callbacks = callbacks.iter().map(claims::item).collect();
-        Ok(present::detail(&row, &content.0, &content.1, timeline, callbacks))
+        let mut detail = present::detail(&row, &content.0, &content.1, timeline, callbacks);
+        detail.registrations = self.registration_views(self.0.registrations.of_task(key).await?).await?;
+        Ok(detail)
     }
 
     /// What the agent wrote, as a tree to show.
@@ -556,12 +577,11 @@ impl Engine {
     }
 
     async fn take_settings(&self) -> Result<(), EngineError> {
-        let read = self
-            .store()
-            .read(|connection| Ok((settings::follow_times(connection)?, settings::public_url(connection)?)));
-        let (times, public) = read.await?;
-        self.0.parts.set_times(times);
-        self.0.parts.reach().take_setting(public);
+        self.0.parts.set_times(self.store().read(settings::follow_times).await?);
+        let public_url = self.store().read(settings::public_url).await?;
+        self.0.parts.reach().set_source(AddressSource::Setting, public_url);
+        self.0.parts.bells().tunnel.notify_one();
+        self.0.parts.bells().registrations.notify_one();
         Ok(())
     }
 
@@ -572,6 +592,7 @@ impl Engine {
             opened: &self.0.opened,
             keychain: &self.0.keychain,
             inbox: &self.0.inbox,
+            reach: self.0.parts.reach().state(),
             agents: &agents,
             started: UtcTime::from_ms(self.0.started_ms),
         };

@@ -28,9 +28,10 @@ use crate::agents::Agent;
 use crate::link::LinkState;
 use crate::parts::Parts;
 use crate::reads::{self, ReadError, read_task};
+use crate::registrations::is_local;
 use crate::store::task_records::Applied;
 use crate::store::tasks::{self, Channel, FollowMode, TaskRow, Verdict};
-use crate::store::{StoreError, TaskKey, agents as agent_rows};
+use crate::store::{StoreError, TaskKey, agents as agent_rows, registration_work};
 use storing::{Run, Storing, Written};
 
 /// Frames taken together where they arrived together: one command in the store.
@@ -89,6 +90,7 @@ impl Follower {
             let bell = self.parts.bells().hang(key);
             let worker = Worker::new(self.parts.clone(), agent, row, self.started_ms);
             self.workers.insert(key, tokio::spawn(worker.run(bell)));
+            self.parts.bells().registrations.notify_one();
         }
         Ok(())
     }
@@ -187,6 +189,13 @@ impl Worker {
             self.machine.handle_link_down(Instant::now());
         }
         self.take_handed();
+        let key = self.key;
+        match self.parts.store().read(move |connection| registration_work::is_armed(connection, key)).await {
+            Ok(is_armed) => self.note_push(is_armed),
+            Err(error) => {
+                tracing::debug!(task = %self.task_id, %error, "a task's callbacks were not looked up")
+            }
+        }
         loop {
             while let Some(action) = self.machine.poll_action(Instant::now()) {
                 self.act(action);
@@ -294,7 +303,7 @@ impl Worker {
                     let note = ReadNote { state: applied.state, changed: applied.changed && !applied.stale };
                     self.machine.handle_read(note, now, jitter());
                 }
-                if self.machine.mode() == Mode::Poll || applied.settled {
+                if matches!(self.machine.mode(), Mode::Poll | Mode::PushAndPoll) || applied.settled {
                     self.close_gap().await;
                 }
             }
@@ -498,14 +507,18 @@ impl Worker {
     async fn handle_rung(&mut self) {
         self.take_handed();
         let key = self.key;
-        let row = match self.parts.store().read(move |connection| tasks::get(connection, key)).await {
-            Ok(row) => row,
+        let looked = self.parts.store().read(move |connection| {
+            Ok((tasks::get(connection, key)?, registration_work::is_armed(connection, key)?))
+        });
+        let (row, is_armed) = match looked.await {
+            Ok(found) => found,
             Err(error) => {
                 tracing::debug!(task = %self.task_id, %error, "a rung task could not be looked up");
                 return;
             }
         };
         self.machine.handle_rung(row.state, row.settled);
+        self.note_push(is_armed);
         let present = self.agent.now().row.credential_version;
         if row.replied_at_ms != self.replied_at_ms
             || present != self.credential_version
@@ -519,6 +532,12 @@ impl Worker {
                 self.trouble = None;
             }
         }
+    }
+
+    /// Callbacks about the task may be expected, or not any more.
+    fn note_push(&mut self, is_armed: bool) {
+        let is_well = self.parts.reach().is_well(is_local(&self.agent));
+        self.machine.handle_push(is_armed && is_well, Instant::now());
     }
 
     async fn handle_link(&mut self) {
@@ -564,6 +583,7 @@ impl Worker {
     async fn store_mode(&mut self) {
         let mode = match self.machine.mode() {
             Mode::Stream => FollowMode::Stream,
+            Mode::PushAndPoll => FollowMode::PushAndPoll,
             Mode::Poll => FollowMode::Poll,
             Mode::Reconnecting => FollowMode::Reconnecting,
             Mode::Ended => FollowMode::Ended,
@@ -622,6 +642,7 @@ impl Worker {
             // The row still says that it is followed: the next look starts again with a read.
             tracing::warn!(task = %self.task_id, %error, "the end of a task was not stored");
         }
+        self.parts.bells().registrations.notify_one();
     }
 
     /// For what a power cut may take: it is read again from the agent.

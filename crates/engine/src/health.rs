@@ -3,6 +3,7 @@
 use crate::api::views::{AgentView, HealthItem, HealthState, LinkView, UtcTime};
 use crate::inbox::{Inbox, Standing};
 use crate::keychain::{Keychain, KeychainHealth};
+use crate::reachability::{ProbeState, ReachState, TunnelState};
 use crate::store::{OpenReport, Store};
 
 /// What is looked at.
@@ -11,6 +12,7 @@ pub struct Subjects<'a> {
     pub opened: &'a OpenReport,
     pub keychain: &'a Keychain,
     pub inbox: &'a Inbox,
+    pub reach: ReachState,
     pub agents: &'a [AgentView],
     pub started: UtcTime,
 }
@@ -20,6 +22,7 @@ impl Subjects<'_> {
         let since = self.started;
         let mut items = vec![self.store_item(since), self.keychain_item(since)];
         items.extend(self.inbox_item(since));
+        items.extend(reach_items(&self.reach, since));
         items.extend(self.agents.iter().map(|agent| agent_item(agent, since)));
         items
     }
@@ -88,6 +91,54 @@ impl Subjects<'_> {
         };
         Some(HealthItem { component: "inbox".to_owned(), state, since, detail, fix })
     }
+}
+
+/// Whether agents elsewhere can call back, and the tunnel where there is one.
+fn reach_items(reach: &ReachState, started: UtcTime) -> Vec<HealthItem> {
+    let mut items = Vec::new();
+    let tunnel = match &reach.tunnel {
+        TunnelState::Off => None,
+        TunnelState::Starting => {
+            Some((HealthState::Warn, "it runs and has not named an address yet".to_owned()))
+        }
+        TunnelState::Up => Some((HealthState::Ok, "it runs".to_owned())),
+        TunnelState::Down { detail } => {
+            Some((HealthState::Bad, format!("it ended and is started again ({detail})")))
+        }
+    };
+    if let Some((state, detail)) = tunnel {
+        let fix = (state == HealthState::Bad)
+            .then(|| "run the command of the setting tunnel.command by hand to see what it says".to_owned());
+        items.push(HealthItem { component: "tunnel".to_owned(), state, since: started, detail, fix });
+    }
+    let (state, since, detail, fix) = match (&reach.public, &reach.probe) {
+        (None, _) => (
+            HealthState::Ok,
+            started,
+            "there is no public address: agents elsewhere are followed by stream and poll, which is enough"
+                .to_owned(),
+            Some("for quicker news set public_url or tunnel.command".to_owned()),
+        ),
+        (Some(public), ProbeState::Never) => {
+            (HealthState::Warn, started, format!("{} has not been tested yet", public.url), None)
+        }
+        (Some(public), ProbeState::Reached { at_ms }) => (
+            HealthState::Ok,
+            UtcTime::from_ms(*at_ms),
+            format!("a callback of our own arrived through {}", public.url),
+            None,
+        ),
+        (Some(public), ProbeState::Failing { since_ms, detail, .. }) => (
+            HealthState::Bad,
+            UtcTime::from_ms(*since_ms),
+            format!("callbacks through {} do not arrive: {detail}", public.url),
+            Some(
+                "tasks are followed by stream and poll meanwhile; test with `taskbell push test`".to_owned(),
+            ),
+        ),
+    };
+    items.push(HealthItem { component: "public address".to_owned(), state, since, detail, fix });
+    items
 }
 
 fn agent_item(agent: &AgentView, since: UtcTime) -> HealthItem {

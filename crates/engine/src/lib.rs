@@ -21,6 +21,7 @@
 //! | the database | [`store`] |
 //! | secrets at rest | [`keychain`] |
 //! | where agents reach the inbox | [`reachability`] |
+//! | our registrations at the agents | [`registrations`] |
 //! | settings | [`settings`] |
 //! | how everything is, and what is done now and then | [`health`], [`upkeep`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
@@ -57,9 +58,11 @@ mod rate;
 pub mod reachability;
 pub mod reads;
 pub mod reconciler;
+pub mod registrations;
 pub mod rendered;
 pub mod running;
 pub mod settings;
+mod shell;
 pub mod store;
 pub mod tasks;
 mod tls;

@@ -142,6 +142,8 @@ pub struct Bells {
     pub following: Notify,
     /// Which registrations there should be may have changed.
     pub registrations: Notify,
+    /// The tunnel that there should be may be another.
+    pub tunnel: Notify,
     tasks: Mutex<HashMap<TaskKey, Arc<Notify>>>,
     /// A task has ended, and it is to be judged whether that was missed.
     pub ends: Notify,

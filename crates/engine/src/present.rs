@@ -10,14 +10,17 @@ use taskbell_core::text::one_line;
 use crate::agents::Agent;
 use crate::api::views::{
     AgentView, ArtifactView, CallbackView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView,
-    FollowingMode, FollowingView, LinkView, NoticeView, OddityView, ReconcileItem, ReconcileVerdict,
-    ReportCardView, ShownState, TaskDetail, TaskSummary, UtcTime,
+    FollowingMode, FollowingView, LinkView, NoticeView, OddityView, ReachView, ReasonView, ReconcileItem,
+    ReconcileVerdict, RegistrationView, ReportCardView, ShownState, TaskDetail, TaskSummary, UtcTime,
 };
 use crate::link::LinkState;
+use crate::reachability::{ProbeState, ReachState, TunnelState};
 use crate::reconciler::{self, Reconciled};
 use crate::store::agents::OddityRow;
 use crate::store::changes::ChangeRow;
 use crate::store::notices::NoticeRow;
+use crate::store::registration_work::WorkTimes;
+use crate::store::registrations::RegistrationRow;
 use crate::store::report_card::ReportCard;
 use crate::store::tasks::{Channel, FollowMode, TaskRow};
 
@@ -240,5 +243,67 @@ pub fn reconciled(found: Reconciled) -> ReconcileItem {
         missed_way: found.missed.map(|(way, _)| way.word().to_owned()),
         missed_why: found.missed.map(|(_, why)| why.sentence().to_owned()),
         error: found.error,
+    }
+}
+
+pub fn registration(row: &RegistrationRow, task: &TaskRow, times: WorkTimes) -> RegistrationView {
+    RegistrationView {
+        id: row.key.0.unsigned_abs(),
+        task: task.task_ref(),
+        agent: task.agent.clone(),
+        state: row.state.word().to_owned(),
+        url: row.url.replace(row.path.as_str(), &row.path.to_string()),
+        config_id: row.config_id.clone(),
+        remote_id: row.remote_id.as_deref().map(|id| one_line(id, QUESTION)),
+        scheme: row.proof.credential.map(|(scheme, _)| scheme.word().to_owned()),
+        policy: row.proof.policy.word().to_owned(),
+        key_version: row.key_version.unsigned_abs(),
+        old_proof_until: row
+            .proof
+            .previous
+            .as_ref()
+            .filter(|previous| previous.token.is_some())
+            .map(|previous| UtcTime::from_ms(previous.until_ms)),
+        echoed: row.echoed,
+        failure: row.failure_code.as_ref().map(|code| ReasonView {
+            code: code.clone(),
+            detail: row.failure_detail.clone().unwrap_or_default(),
+        }),
+        next_try_at: times.next_try_at_ms.map(UtcTime::from_ms),
+        created_at: UtcTime::from_ms(row.created_at_ms),
+        registered_at: row.registered_at_ms.map(UtcTime::from_ms),
+        ended_at: row.ended_at_ms.map(UtcTime::from_ms),
+        answers_until: row.answers_until_ms.map(UtcTime::from_ms),
+        removed_at: row.removed_at_ms.map(UtcTime::from_ms),
+        withdrawn_at: times.withdrawn_at_ms.map(UtcTime::from_ms),
+        last_callback_at: row.last_callback_at_ms.map(UtcTime::from_ms),
+    }
+}
+
+pub fn reach(state: &ReachState) -> ReachView {
+    let (tunnel, tunnel_detail) = match &state.tunnel {
+        TunnelState::Off => ("off", None),
+        TunnelState::Starting => ("starting", None),
+        TunnelState::Up => ("up", None),
+        TunnelState::Down { detail } => ("down", Some(detail.clone())),
+    };
+    let (test, test_at, test_failure) = match &state.probe {
+        ProbeState::Never => ("never", None, None),
+        ProbeState::Reached { at_ms } => ("reached", Some(*at_ms), None),
+        ProbeState::Failing { since_ms, code, detail } => (
+            "failing",
+            Some(*since_ms),
+            Some(ReasonView { code: (*code).to_owned(), detail: detail.clone() }),
+        ),
+    };
+    ReachView {
+        inbox: state.inbox.map(|address| format!("http://{address}")),
+        public_url: state.public.as_ref().map(|public| public.url.to_string()),
+        source: state.public.as_ref().map(|public| public.source.word().to_owned()),
+        tunnel: tunnel.to_owned(),
+        tunnel_detail,
+        test: test.to_owned(),
+        test_at: test_at.map(UtcTime::from_ms),
+        test_failure,
     }
 }

@@ -23,7 +23,7 @@ use crate::parts::Parts;
 use crate::reads::note_link;
 use crate::store::task_records::{Adoption, Told, adopt, apply_read};
 use crate::store::tasks::{self, Channel, Following, TaskRow, TaskSource};
-use crate::store::{TaskKey, sends};
+use crate::store::{TaskKey, registration_work, sends};
 
 pub(crate) const TITLE: usize = 80;
 /// How long a cancellation is given to come about.
@@ -40,6 +40,8 @@ pub struct Outgoing {
     pub context_id: Option<ContextId>,
     /// Data and files beside the text.
     pub parts: Vec<Part>,
+    /// Whether the agent is to call back about it; `None`: as is set for the agent.
+    pub push: Option<bool>,
 }
 
 /// What came of a send.
@@ -104,6 +106,9 @@ impl Tasks {
                         };
                         let (key, _) = adopt(context, agent_key, task, started, adoption)?;
                         sends::answered(context, &id, Some(key))?;
+                        if let Some(wanted) = outgoing.push {
+                            registration_work::set_wish(context, key, wanted)?;
+                        }
                         Ok(key)
                     })
                     .await?;

@@ -53,7 +53,7 @@ impl World {
     }
 
     async fn send(&self, text: &str) -> TaskRef {
-        let outgoing = Outgoing { text: text.to_owned(), context_id: None, parts: Vec::new() };
+        let outgoing = Outgoing { text: text.to_owned(), context_id: None, parts: Vec::new(), push: None };
         match self.engine.send(&self.name, outgoing).await.unwrap() {
             Sent::Task(key) => self.engine.summary_of(key).await.unwrap().task,
             other => panic!("a task, not {other:?}"),

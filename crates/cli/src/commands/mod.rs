@@ -11,6 +11,7 @@ mod import;
 mod inbox;
 mod notice;
 mod open;
+mod push;
 mod reconcile;
 mod reply;
 mod send;
@@ -52,6 +53,8 @@ pub enum Command {
     Settings(settings::Settings),
     #[command(subcommand)]
     Notice(notice::Notice),
+    #[command(subcommand)]
+    Push(push::Push),
     Doctor(doctor::Doctor),
     Open(open::Open),
     Completions(completions::Completions),
@@ -79,6 +82,7 @@ impl Command {
             Self::Client(client) => client.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
             Self::Notice(notice) => notice.run(session).await,
+            Self::Push(push) => push.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,
             Self::Open(open) => open.run(session).await,
             Self::Completions(completions) => completions.run(session),

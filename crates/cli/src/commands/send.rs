@@ -41,6 +41,12 @@ pub struct Send {
     /// A file to send along; may be given more than once
     #[arg(long, value_name = "FILE")]
     file: Vec<PathBuf>,
+    /// Have the agent call back about this task, whatever is set for the agent
+    #[arg(long, conflicts_with = "no_push")]
+    push: bool,
+    /// Do not have the agent call back about this task
+    #[arg(long)]
+    no_push: bool,
     /// Wait until the task ends or needs you, and exit as 'wait' does
     #[arg(long, conflicts_with = "follow")]
     wait: bool,
@@ -70,6 +76,10 @@ impl Send {
             data: self.data.as_deref().map(data_of).transpose()?,
             files: self.file.iter().map(|path| file_part(path)).collect::<Result<_, _>>()?,
             text: text_or_stdin(self.text)?,
+            push: match (self.push, self.no_push) {
+                (false, false) => None,
+                (push, _) => Some(push),
+            },
         };
         let engine = session.engine().await?;
         let outcome = engine.send(&self.agent, &message).await?;

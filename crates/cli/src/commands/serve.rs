@@ -7,8 +7,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use taskbell_core::credential::Secret;
+use taskbell_core::public_url::PublicUrl;
 use taskbell_engine::api::window::Windows;
 use taskbell_engine::notifier::Notices;
+use taskbell_engine::reachability::AddressSource;
 use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
 use crate::failure::Failure;
@@ -34,6 +36,9 @@ pub struct Serve {
     /// Where callbacks arrive, through a tunnel or proxy of yours; port 0 picks a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421")]
     inbox: SocketAddr,
+    /// The https address under which agents elsewhere reach the inbox; it may have a path
+    #[arg(long, value_name = "URL")]
+    public_url: Option<PublicUrl>,
     /// Run the built-in agent too, named demo
     #[arg(long)]
     demo: bool,
@@ -80,6 +85,8 @@ impl Serve {
             }
             () = signals.next() => return Ok(0),
         };
+        let reach = engine.engine().parts().reach().clone();
+        reach.set_source(AddressSource::Start, self.public_url);
         let ready = engine.ready().expect("a taken port was refused");
         let told = if out.is_json() {
             let (gateway, page) = (&ready.gateway, &ready.page);

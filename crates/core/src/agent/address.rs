@@ -148,7 +148,7 @@ pub fn transport_rule(url: &Url, plain: PlainHttp) -> TransportRule {
 
 /// By the number or the one name that is loopback everywhere. Other names that resolve to
 /// loopback here may resolve elsewhere tomorrow.
-fn is_loopback(url: &Url) -> bool {
+pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => IpAddr::V6(address).to_canonical().is_loopback(),

@@ -384,3 +384,48 @@ fn a_suspect_agent_that_begins_with_a_task_is_trusted() {
     world.task_frame(TaskState::Working);
     assert_eq!(world.machine.reattach(), Reattach::Works);
 }
+
+#[test]
+fn where_callbacks_are_expected_it_is_read_less_often_and_said_so() {
+    let mut world = World::new(Reattach::Never);
+    world.act();
+    world.read(TaskState::Working, false);
+    assert_eq!(world.machine.mode(), Mode::Poll);
+    world.machine.handle_push(true, world.now);
+    assert_eq!(world.machine.mode(), Mode::PushAndPoll);
+    let armed = world.now;
+    assert_eq!(world.next(), Some(Action::Read));
+    assert!(world.now - armed >= 10 * S, "{:?}", world.now - armed);
+    for _ in 0..20 {
+        world.read(TaskState::Working, false);
+        world.next();
+    }
+    let before = world.now;
+    world.read(TaskState::Working, false);
+    world.next();
+    assert!(world.now - before > 100 * S && world.now - before <= 300 * S, "{:?}", world.now - before);
+}
+
+#[test]
+fn callbacks_that_cannot_arrive_any_more_bring_the_short_waits_back() {
+    let mut world = World::new(Reattach::Never);
+    world.act();
+    world.read(TaskState::Working, false);
+    world.machine.handle_push(true, world.now);
+    for _ in 0..20 {
+        world.read(TaskState::Working, false);
+        world.next();
+    }
+    world.read(TaskState::Working, false);
+    world.machine.handle_push(false, world.now);
+    let lost = world.now;
+    assert_eq!((world.machine.mode(), world.next()), (Mode::Poll, Some(Action::Read)));
+    assert!(world.now - lost <= S, "{:?}", world.now - lost);
+}
+
+#[test]
+fn a_stream_is_a_stream_whatever_is_registered() {
+    let mut world = World::live();
+    world.machine.handle_push(true, world.now);
+    assert_eq!(world.machine.mode(), Mode::Stream);
+}

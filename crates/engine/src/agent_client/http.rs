@@ -173,7 +173,8 @@ impl Http {
         &self.0.settings.limits
     }
 
-    pub(super) fn unary(&self) -> &reqwest::Client {
+    /// Follows no redirect and uses no proxy but the one that was set.
+    pub(crate) fn unary(&self) -> &reqwest::Client {
         &self.0.unary
     }
 
@@ -333,6 +334,11 @@ fn transport_failure(error: &reqwest::Error) -> Failure {
 
 fn broken_body(error: &reqwest::Error) -> Failure {
     Failure::unknown(CallFault::Unreachable(cause_of(error)))
+}
+
+/// Why no answer came, in words.
+pub(crate) fn cause_text(error: &reqwest::Error) -> String {
+    CallFault::Unreachable(cause_of(error)).to_string()
 }
 
 /// Walks the chain of causes down to one that says something.

@@ -20,6 +20,8 @@ pub struct Quirks {
     pub streaming_refused: bool,
     /// ListTasks is not offered.
     pub list_refused: bool,
+    /// Push notifications are not offered, whatever the card says. Tried again by hand only.
+    pub push_refused: bool,
     /// States were seen in the other dialect's words. Read all the same.
     pub mixed_vocabulary: bool,
 }

@@ -14,13 +14,13 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use taskbell_core::agent::{PlainHttp, TransportRule, transport_rule};
 use taskbell_core::credential::{BoundCredential, Secret};
 use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 use url::Url;
 
 use super::fault::{CallFault, Failure};
 use super::http::Limits;
+use crate::shell::{self, GroupGuard};
 
 /// A token is shorter. What a command prints beyond is not read.
 const MAX_OUTPUT: u64 = 64 * 1024;
@@ -209,7 +209,7 @@ fn header_map(headers: Vec<(String, Secret)>) -> HeaderMap {
 }
 
 async fn run_command(line: &str, limit: Duration) -> Result<Secret, TokenCommandFault> {
-    let mut command = shell(line);
+    let mut command = shell::command(line);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
     #[cfg(unix)]
     command.process_group(0);
@@ -233,58 +233,5 @@ async fn run_command(line: &str, limit: Duration) -> Result<Secret, TokenCommand
     match text.lines().next().map(str::trim) {
         Some(token) if !token.is_empty() => Ok(Secret::new(token)),
         _ => Err(TokenCommandFault::NoToken),
-    }
-}
-
-#[cfg(unix)]
-fn shell(line: &str) -> Command {
-    let mut command = Command::new("/bin/sh");
-    command.arg("-c").arg(line);
-    command
-}
-
-#[cfg(windows)]
-fn shell(line: &str) -> Command {
-    let mut command = Command::new("cmd");
-    // The line goes to cmd as the user wrote it; quoting it once more would change its meaning.
-    command.arg("/C").raw_arg(line);
-    command
-}
-
-/// Kills what the shell started as well, when the command is given up.
-struct GroupGuard {
-    #[cfg(unix)]
-    group: Option<rustix::process::Pid>,
-}
-
-impl GroupGuard {
-    #[cfg(unix)]
-    fn of(child: &tokio::process::Child) -> Self {
-        let id = child.id().and_then(|id| i32::try_from(id).ok());
-        Self { group: id.and_then(rustix::process::Pid::from_raw) }
-    }
-
-    #[cfg(not(unix))]
-    fn of(_: &tokio::process::Child) -> Self {
-        Self {}
-    }
-
-    fn disarm(mut self) {
-        #[cfg(unix)]
-        {
-            self.group = None;
-        }
-        #[cfg(not(unix))]
-        let _ = &mut self;
-    }
-}
-
-impl Drop for GroupGuard {
-    fn drop(&mut self) {
-        #[cfg(unix)]
-        if let Some(group) = self.group {
-            // Gone already is what we wanted.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
     }
 }

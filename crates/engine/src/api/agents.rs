@@ -191,12 +191,12 @@ async fn send(
     AgentPath(agent): AgentPath,
     ApiJson(request): ApiJson<SendRequestView>,
 ) -> Result<Json<SendOutcome>, ApiError> {
-    let SendRequestView { text, context_id, data, files } = request;
+    let SendRequestView { text, context_id, data, files, push } = request;
     let mut parts: Vec<Part> = data.map(|value| Part::new(PartContent::Data(value))).into_iter().collect();
     for file in files {
         parts.push(file_part(file)?);
     }
-    let outgoing = Outgoing { text, context_id: context_id.map(ContextId::new), parts };
+    let outgoing = Outgoing { text, context_id: context_id.map(ContextId::new), parts, push };
     let outcome = match state.engine.send(&agent, outgoing).await? {
         Sent::Task(key) => {
             let task = state.engine.summary_of(key).await?;

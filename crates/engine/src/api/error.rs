@@ -41,12 +41,13 @@ impl From<StoreError> for ApiError {
 fn status_of(code: &str) -> StatusCode {
     match code {
         "usage" | "insecure_http" => StatusCode::BAD_REQUEST,
-        "unknown_agent" | "unknown_task" | "unknown_client" | "unknown_setting" | "not_found"
-        | "unknown_callback" | "task_not_found" => StatusCode::NOT_FOUND,
+        "unknown_agent" | "unknown_task" | "no_registration" | "unknown_client" | "unknown_setting"
+        | "not_found" | "unknown_callback" | "task_not_found" => StatusCode::NOT_FOUND,
         "exists"
         | "ambiguous_task"
         | "task_ended"
         | "not_waiting"
+        | "no_address"
         | "task_terminal"
         | "no_task"
         | "not_kept"

@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `inbox`, `notices`, `clients`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `inbox`, `registrations`, `notices`, `clients`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -31,6 +31,7 @@ mod inbox;
 mod notices;
 mod page;
 pub mod proof;
+mod registrations;
 mod session;
 mod settings;
 mod tasks;
@@ -126,6 +127,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(agents::routes())
         .merge(tasks::routes())
         .merge(inbox::routes())
+        .merge(registrations::routes())
         .merge(notices::routes())
         .merge(clients::routes())
         .merge(settings::routes())

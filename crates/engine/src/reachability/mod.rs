@@ -3,6 +3,9 @@
 //! What is known is kept in [`Reach`], which every worker reads and the few that learn something write. Without
 //! a public address everything works by stream and poll; push only makes it quicker.
 
+pub mod self_test;
+pub mod tunnel;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -17,7 +20,10 @@ pub struct Reach(Arc<watch::Sender<ReachState>>);
 pub struct ReachState {
     /// Where the inbox listens; none while another program has its port.
     pub inbox: Option<SocketAddr>,
+    /// The first of the known ones.
     pub public: Option<PublicAddress>,
+    /// By source, in their order.
+    pub(crate) known: [Option<PublicUrl>; 3],
     pub tunnel: TunnelState,
     pub probe: ProbeState,
 }
@@ -41,6 +47,8 @@ pub enum AddressSource {
 }
 
 impl AddressSource {
+    const ALL: [Self; 3] = [Self::Start, Self::Setting, Self::Tunnel];
+
     pub fn word(self) -> &'static str {
         match self {
             Self::Start => "start",
@@ -99,18 +107,22 @@ impl Reach {
         self.change(|state| state.inbox = inbox);
     }
 
-    /// The setting `public_url` as it is now. What was said at the start counts before it, a tunnel after it.
-    pub fn take_setting(&self, url: Option<PublicUrl>) {
+    /// What a source says of the public address. The last address of a tunnel stays until it has another.
+    pub fn set_source(&self, source: AddressSource, url: Option<PublicUrl>) {
         self.change(|state| {
-            let source = state.public.as_ref().map(|public| public.source);
-            match (url, source) {
-                (_, Some(AddressSource::Start)) | (None, Some(AddressSource::Tunnel)) => (),
-                (url, _) => {
-                    let source = AddressSource::Setting;
-                    state.public = url.map(|url| PublicAddress { url, source });
-                }
+            if let Some(known) = state.known.get_mut(source as usize) {
+                *known = url;
             }
+            state.public = AddressSource::ALL.into_iter().find_map(|source| {
+                let url = state.known.get(source as usize)?.clone()?;
+                Some(PublicAddress { url, source })
+            });
         });
+    }
+
+    /// Whether an address is known that counts before this source's.
+    pub fn has_source_before(&self, source: AddressSource) -> bool {
+        self.0.borrow().known.iter().take(source as usize).any(Option::is_some)
     }
 
     /// The public host as requests name it: the inbox answers to it beside its own address.
@@ -131,7 +143,10 @@ impl Reach {
     /// Whether callbacks of such an agent are known to arrive here, or not known to fail.
     pub fn is_well(&self, agent_is_local: bool) -> bool {
         let state = self.0.borrow();
-        state.inbox.is_some() && (agent_is_local || !matches!(state.probe, ProbeState::Failing { .. }))
+        let of_tunnel = state.public.as_ref().is_some_and(|public| public.source == AddressSource::Tunnel);
+        let tunnel_is_up = !of_tunnel || state.tunnel == TunnelState::Up;
+        let is_reached = !matches!(state.probe, ProbeState::Failing { .. }) && tunnel_is_up;
+        state.inbox.is_some() && (agent_is_local || is_reached)
     }
 
     /// Nobody is woken where nothing is different.
@@ -156,9 +171,23 @@ mod tests {
         assert_eq!(reach.address_for(true).unwrap().to_string(), "http://127.0.0.1:7421");
         assert_eq!(reach.address_for(false), None, "loopback is of no use to an agent elsewhere");
         let url = "https://h.example/tb".parse().unwrap();
-        reach.change(|state| state.public = Some(PublicAddress { url, source: AddressSource::Setting }));
+        reach.set_source(AddressSource::Setting, Some(url));
         assert_eq!(reach.address_for(false).unwrap().to_string(), "https://h.example/tb");
         assert_eq!(reach.public_authority().as_deref(), Some("h.example"));
+    }
+
+    #[test]
+    fn an_address_given_at_the_start_counts_before_a_setting_and_a_setting_before_a_tunnel() {
+        let reach = Reach::default();
+        let public = |reach: &Reach| reach.state().public.map(|public| public.url.to_string());
+        reach.set_source(AddressSource::Tunnel, Some("https://tunnel.example".parse().unwrap()));
+        assert_eq!(public(&reach).as_deref(), Some("https://tunnel.example"));
+        reach.set_source(AddressSource::Setting, Some("https://set.example".parse().unwrap()));
+        reach.set_source(AddressSource::Start, Some("https://start.example".parse().unwrap()));
+        assert_eq!(public(&reach).as_deref(), Some("https://start.example"));
+        reach.set_source(AddressSource::Start, None);
+        assert_eq!(public(&reach).as_deref(), Some("https://set.example"));
+        assert!(reach.has_source_before(AddressSource::Tunnel));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! What decides about a callback is in [`super::registrations`]; nothing here is the inbox's concern.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use taskbell_core::callback::RegistrationPath;
 use taskbell_core::registration_plan::{Stage, Standing};
 
@@ -99,7 +99,8 @@ pub fn without(
     let agents = serde_json::to_string(&agents).unwrap_or_default();
     let sql = "SELECT t.id, t.agent_id FROM tasks t INDEXED BY tasks_followed
                JOIN agents a ON a.id = t.agent_id
-               WHERE t.following = 'on' AND a.removed_at_ms IS NULL AND t.client_id IS NULL
+               WHERE t.following <> 'ended' AND t.following = 'on' AND a.removed_at_ms IS NULL
+                 AND t.client_id IS NULL
                  AND t.state NOT IN ('completed', 'failed', 'canceled', 'rejected')
                  AND (t.push = 'on' OR t.push IS NULL AND t.agent_id IN (SELECT value FROM json_each(?1)))
                  AND NOT EXISTS (SELECT 1 FROM registrations r WHERE r.task_ref = t.id)
@@ -109,9 +110,12 @@ pub fn without(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Whether callbacks about the task may be expected.
+/// Whether callbacks about the task may be expected: it is registered, and its agent has reached us before.
+/// An agent behind a forwarded port looks as if it were on this machine and calls somebody else.
 pub fn is_armed(connection: &Connection, task: TaskKey) -> Result<bool, StoreError> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM registrations WHERE task_ref = ?1 AND state = 'active')";
+    let sql = "SELECT EXISTS (SELECT 1 FROM registrations r WHERE r.task_ref = ?1 AND r.state = 'active'
+                 AND EXISTS (SELECT 1 FROM registrations o WHERE o.agent_id = r.agent_id
+                     AND o.last_callback_at_ms IS NOT NULL))";
     Ok(connection.prepare_cached(sql)?.query_row([task], |row| row.get(0))?)
 }
 
@@ -122,6 +126,21 @@ pub fn armed_tasks(connection: &Connection) -> Result<Vec<TaskKey>, StoreError> 
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([], |row| row.get(0))?;
     Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// What views show beside the row: when it is tried again, when it was taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct WorkTimes {
+    pub next_try_at_ms: Option<i64>,
+    pub withdrawn_at_ms: Option<i64>,
+}
+
+pub fn times(connection: &Connection, key: RegistrationKey) -> Result<WorkTimes, StoreError> {
+    let sql = "SELECT next_try_at_ms, withdrawn_at_ms FROM registrations WHERE id = ?1";
+    let times = connection
+        .prepare_cached(sql)?
+        .query_row([key], |row| Ok(WorkTimes { next_try_at_ms: row.get(0)?, withdrawn_at_ms: row.get(1)? }));
+    Ok(times.optional()?.unwrap_or_default())
 }
 
 /// Before the agent is asked: from now on it may have it.

@@ -471,7 +471,7 @@ pub fn prune(context: &mut WriteContext<'_>, before_ms: i64, limit: u32) -> Resu
 }
 
 /// Records a change of a task.
-pub(super) fn announce(
+pub(crate) fn announce(
     context: &mut WriteContext<'_>,
     key: TaskKey,
     source: &str,

@@ -190,7 +190,7 @@ pub fn options(folder: &Path, address: &str) -> EngineOptions {
 }
 
 pub async fn send(running: &RunningEngine, text: &str) -> TaskRef {
-    let outgoing = Outgoing { text: text.to_owned(), context_id: None, parts: Vec::new() };
+    let outgoing = Outgoing { text: text.to_owned(), context_id: None, parts: Vec::new(), push: None };
     match running.engine().send(&AgentName::new("demo").unwrap(), outgoing).await.unwrap() {
         Sent::Task(key) => running.engine().summary_of(key).await.unwrap().task,
         other => panic!("a task, not {other:?}"),

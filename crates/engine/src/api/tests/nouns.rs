@@ -46,7 +46,8 @@ impl World {
     }
 
     async fn send(&self, text: &str) -> SendOutcome {
-        let request = SendRequestView { text: text.into(), context_id: None, data: None, files: vec![] };
+        let request =
+            SendRequestView { text: text.into(), context_id: None, data: None, files: vec![], push: None };
         self.client.post(Endpoint::agent(&self.name, "send"), &request).await.unwrap()
     }
 
@@ -180,6 +181,7 @@ async fn messages_files_and_data_go_out_and_a_plain_answer_comes_back() {
         context_id: None,
         data: Some(json!({"n": 1})),
         files: vec![file("QUJD")],
+        push: None,
     };
     let send = || Endpoint::agent(&world.name, "send");
     let _: SendOutcome = world.client.post(send(), &request).await.unwrap();

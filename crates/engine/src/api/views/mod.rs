@@ -12,6 +12,7 @@ mod health;
 mod inbox;
 mod notice;
 mod page;
+mod registration;
 mod rich;
 mod send;
 mod session;
@@ -32,6 +33,7 @@ pub use inbox::{
 };
 pub use notice::{FocusRequest, NoticeView, SnoozeRequest};
 pub use page::{ErrorBody, ErrorView, Page};
+pub use registration::{ReachView, ReasonView, RegisterRequest, RegistrationView, RegistrationsView};
 pub use rich::{
     AlignmentView, BlockView, CautionView, InertReasonView, InlineView, RenderedArtifact, RenderedMessage,
     RenderedView, RoleView,

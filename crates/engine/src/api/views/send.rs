@@ -20,6 +20,9 @@ pub struct SendRequestView {
     pub data: Option<Value>,
     #[serde(default)]
     pub files: Vec<FilePart>,
+    /// Whether the agent is to call back about the task; absent: as is set for the agent.
+    #[serde(default)]
+    pub push: Option<bool>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -6,7 +6,7 @@ use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_core::state::TaskState;
 use utoipa::ToSchema;
 
-use super::{CallbackView, ChangeView, UtcTime};
+use super::{CallbackView, ChangeView, RegistrationView, UtcTime};
 
 /// A task's state as shown: the agent's word, or one of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -210,7 +210,7 @@ pub struct TaskDetail {
     /// Callbacks received for it, the latest first; the newest hundred.
     pub callbacks: Vec<CallbackView>,
     /// Our registrations at the agent.
-    pub registrations: Vec<Value>,
+    pub registrations: Vec<RegistrationView>,
     #[schema(value_type = Object, additional_properties)]
     pub metadata: Map<String, Value>,
 }
