@@ -3,6 +3,7 @@
 //!
 //! Each client takes all of its steps in one run; the tests of a pair look at what came of them.
 
+mod gateway;
 mod story;
 
 use story::steps;

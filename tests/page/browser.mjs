@@ -20,10 +20,10 @@ const FLAGS = [
 ];
 
 /** Ends with `close`. */
-export function launch() {
+export function launch(more = []) {
   return chromium.launch({
     executablePath: process.env.TASKBELL_CHROMIUM ?? "/usr/bin/chromium",
-    args: FLAGS,
+    args: [...FLAGS, ...more],
     timeout: 60_000,
   });
 }

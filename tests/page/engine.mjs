@@ -21,7 +21,7 @@ export class Engine {
 
   async run(options = []) {
     this.options = options;
-    const words = ["serve", "--json", "--demo", "--gateway", this.address ?? "127.0.0.1:0", "--inbox", "127.0.0.1:0"];
+    const words = ["serve", "--json", "--demo", "--gateway", this.address ?? "127.0.0.1:0"];
     words.push("--inbox", "127.0.0.1:0", "--credential-store", "memory", "--data-dir", this.folder, ...options);
     this.child = spawn(program, words, { stdio: ["ignore", "pipe", "pipe"] });
     this.log = "";

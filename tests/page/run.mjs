@@ -15,6 +15,7 @@ import { agentOutput } from "./agent_output.mjs";
 import { axeSource, launch, open } from "./browser.mjs";
 import { check, count, show, waitUntil } from "./checks.mjs";
 import { Engine } from "./engine.mjs";
+import { foreignPage } from "./foreign.mjs";
 import { PEERS, withPeer } from "./peers.mjs";
 import { play } from "./story.mjs";
 
@@ -349,6 +350,7 @@ const stories = {
   "hostile text": () => hostile(browser, fresh, agent),
   "agent output": () => agentOutput(browser, fresh),
   ...Object.fromEntries(PEERS.map((peer) => [`peer ${peer.name}`, () => withPeer(browser, peer)])),
+  "foreign page": () => foreignPage(),
   "500 tasks": () => manyTasks(browser, desk),
   looks: () => looks(browser, desk, story),
   "engine gone": () => engineGone(browser, desk),

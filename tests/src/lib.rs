@@ -16,6 +16,7 @@ pub mod peers;
 pub mod ports;
 pub mod process;
 pub mod proxy;
+pub mod raw_http;
 pub mod sdk_clients;
 pub mod session;
 pub mod taskbell;
