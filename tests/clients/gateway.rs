@@ -51,7 +51,7 @@ pub async fn check(
 macro_rules! with_every_client {
     ($told:ident $kind:ident: $($client:ident = $sdk:ident),* $(,)?) => {
         $(with_every_client!(@ $told $kind $client $sdk
-            sends_and_reads streams asks_and_is_answered comes_back cancels  is_told_what_is_not_there);)*
+            sends_and_reads streams asks_and_is_answered comes_back cancels is_told_what_is_not_there);)*
     };
     (@ $told:ident $kind:ident $client:ident $sdk:ident $($group:ident)*) => {
         mod $client {

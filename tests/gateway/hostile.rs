@@ -81,7 +81,7 @@ async fn an_id_is_text_or_a_whole_number_and_comes_back_as_it_was() {
         scene.post(body.as_bytes()).await
     };
     let long = format!("\"{}\"", "x".repeat(10_000));
-    for id in ["null", "1.5", "1e3", "true", "{}", "[1]", "1e999", "123456789012345678901234567890"] {
+    for id in ["null", "1.5", "1e3", "true", "{}", "[1]", "123456789012345678901234567890"] {
         let answer = ask(id).await.json();
         assert_eq!((code(&answer), &answer["id"]), (-32600, &Value::Null), "{}", start(id));
     }

@@ -57,7 +57,7 @@ impl Response {
 /// A request as a server reads it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// A string, a whole number, or null where it was null or absent; echoed as it came.
+    /// A string or a whole number, echoed as it came; null where it was absent.
     pub id: Value,
     pub method: String,
     /// Null where absent.
@@ -95,15 +95,12 @@ impl Request {
             Value::Array(_) => return Err(RequestFault::Batch),
             _ => return Err(RequestFault::Invalid { id: Value::Null }),
         };
-        // A fraction, a flag, a list or an object cannot be echoed so that every client matches it.
-        let id = match map.remove("id").unwrap_or_default() {
-            Value::Number(number) if number.is_f64() => {
-                return Err(RequestFault::Invalid { id: Value::Null });
-            }
-            id @ (Value::Null | Value::String(_) | Value::Number(_)) => id,
-            Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
-                return Err(RequestFault::Invalid { id: Value::Null });
-            }
+        // Nothing else can be echoed so that every client matches it.
+        let id = match map.remove("id") {
+            None => Value::Null,
+            Some(Value::Number(number)) if !number.is_f64() => Value::Number(number),
+            Some(id @ Value::String(_)) => id,
+            Some(_) => return Err(RequestFault::Invalid { id: Value::Null }),
         };
         let is_v2 = map.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
         match (is_v2, map.remove("method")) {
@@ -131,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_request_is_read_with_its_id_as_it_came() {
-        for id in [json!(7), json!("seven"), Value::Null, json!(-1), json!(u64::MAX)] {
+        for id in [json!(7), json!("seven"), json!(-1), json!(u64::MAX)] {
             let request = request_with(&id);
             assert_eq!(Request::read(request.to_string().as_bytes()).unwrap().id, id);
         }
@@ -141,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_id_that_cannot_be_echoed_is_refused_under_null() {
-        for id in [json!(1.5), json!(true), json!([]), json!({"a":1})] {
+        for id in [Value::Null, json!(1.5), json!(true), json!([]), json!({"a":1})] {
             let fault = Request::read(request_with(&id).to_string().as_bytes()).unwrap_err();
             let (answered, answer) = fault.answer();
             assert_eq!((answered, answer.kind), (Value::Null, ErrorKind::InvalidRequest), "{id}");
