@@ -4,13 +4,18 @@ import type { components } from "./schema";
 import type {
   Agent,
   AgentTest,
+  Callback,
+  CallbackDetail,
   Credential,
   Health,
+  InboxTest,
   NewAgent,
   Notice,
   Page,
   ReconcileItem,
   Rendered,
+  Replay,
+  ReportCard,
   SendOutcome,
   TaskDetail,
   TaskSummary,
@@ -113,6 +118,28 @@ export class Calls {
 
   setCredential(agent: string, credential: Credential): Promise<Agent> {
     return this.put(`${agentPath(agent)}/credential`, credential);
+  }
+
+  report(agent: string): Promise<ReportCard> {
+    return this.get(`${agentPath(agent)}/report`);
+  }
+
+  inbox(query: { limit?: number; cursor?: string; task?: string } = {}): Promise<Page<Callback>> {
+    const params = new URLSearchParams();
+    for (const [name, value] of Object.entries(query)) params.set(name, String(value));
+    return this.get(`/inbox?${params.toString()}`);
+  }
+
+  callback(id: string): Promise<CallbackDetail> {
+    return this.get(`/inbox/${encodeURIComponent(id)}`);
+  }
+
+  replay(id: string): Promise<Replay> {
+    return this.post(`/inbox/${encodeURIComponent(id)}/replay`);
+  }
+
+  async testInbox(): Promise<InboxTest[]> {
+    return (await this.post<Page<InboxTest>>("/inbox/test")).items;
   }
 
   send(agent: string, text: string): Promise<SendOutcome> {

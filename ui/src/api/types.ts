@@ -16,6 +16,13 @@ export type Notice = Schemas["NoticeView"];
 export type Health = Schemas["HealthView"];
 export type HealthItem = Schemas["HealthItem"];
 export type ReconcileItem = Schemas["ReconcileItem"];
+export type Callback = Schemas["CallbackView"];
+export type CallbackDetail = Schemas["CallbackDetail"];
+export type Verdict = Schemas["CallbackVerdict"];
+export type Difference = Schemas["DifferenceView"];
+export type Replay = Schemas["ReplayView"];
+export type InboxTest = Schemas["InboxTestView"];
+export type ReportCard = Schemas["ReportCardView"];
 export type SendOutcome = Schemas["SendOutcome"];
 export type Change = Schemas["ChangeView"] & Readonly<Record<string, unknown>>;
 

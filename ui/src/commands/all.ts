@@ -12,7 +12,9 @@ export interface Lists {
 
 export function allCommands({ model, view, actions }: App, lists: () => Lists | undefined): Command[] {
   const task = (): TaskSummary | undefined =>
-    view.screen === "agents" || view.task === null ? undefined : model.rows.byRef.get(view.task);
+    view.screen === "agents" || view.screen === "inbox" || view.task === null
+      ? undefined
+      : model.rows.byRef.get(view.task);
   const withTask = (run: (task: TaskSummary) => void) => (): void => {
     const chosen = task();
     if (chosen) run(chosen);
@@ -51,6 +53,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
   return [
     go("needs-you", "Needs you", "Mod+1"),
     go("tasks", "Tasks", "Mod+2"),
+    go("inbox", "Inbox", "Mod+3"),
     go("agents", "Agents", "Mod+5"),
     move("next", "Next row", ["j", "ArrowDown"], 1),
     move("previous", "Previous row", ["k", "ArrowUp"], -1),
@@ -195,6 +198,14 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       keys: ["Mod+Shift+r"],
       when: always,
       run: () => void actions.reconcileAll(),
+    },
+    {
+      id: "test-inbox",
+      title: "Send the inbox a test callback",
+      group: "Start",
+      keys: [],
+      when: always,
+      run: () => void actions.testInbox(),
     },
     {
       id: "test-notice",

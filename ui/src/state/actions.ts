@@ -95,6 +95,21 @@ export class Actions {
     await this.model.readAll();
   }
 
+  /** A callback of our own in each dialect, through the inbox's own socket. */
+  async testInbox(): Promise<void> {
+    await this.attempt(async () => {
+      const tests = await this.model.calls.testInbox();
+      const failed = tests.find((test) => !test.ok);
+      if (failed) {
+        const why = sentence(failed.error ?? "no reason was given");
+        this.view.say(`The test callback of A2A ${failed.dialect} did not arrive. ${why}`, "error");
+      } else {
+        const took = Math.max(...tests.map((test) => test.tookMs));
+        this.view.say(`Test callbacks of both dialects were taken and kept, within ${String(took)} ms.`);
+      }
+    });
+  }
+
   async togglePin(task: TaskSummary): Promise<void> {
     await this.attempt(async () => {
       this.model.put(await this.model.calls.pinTask(task.task, !task.pinned));

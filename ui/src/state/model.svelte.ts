@@ -9,6 +9,7 @@
 import { Calls } from "../api/calls";
 import type { Agent, Change, Health, TaskSummary } from "../api/types";
 import { CallError, type FeedEvent, type Host, type Link } from "../host/host";
+import { InboxRows } from "./inbox.svelte";
 import { dropTask, NO_ROWS, putTasks, replaceTasks, takeChanges, type Rows } from "./rows";
 
 const BATCH_MS = 200;
@@ -21,6 +22,7 @@ export type Listener = (task: string) => void;
 
 export class Model {
   readonly calls: Calls;
+  readonly inbox: InboxRows;
   rows = $state.raw<Rows>(NO_ROWS);
   agents = $state.raw<readonly Agent[]>([]);
   health = $state.raw<Health | null>(null);
@@ -38,6 +40,7 @@ export class Model {
 
   constructor(readonly host: Host) {
     this.calls = new Calls(host);
+    this.inbox = new InboxRows(this.calls);
   }
 
   start(): () => void {
@@ -86,6 +89,7 @@ export class Model {
     const { rows, outdated } = takeChanges(this.rows, changes);
     this.rows = rows;
     try {
+      if (changes.some((change) => change.kind === "callback")) void this.inbox.read();
       if (outdated.tasks.size > 0) await this.readTasks(outdated.tasks);
       if (outdated.rest || changes.some((change) => change.kind === "following")) await this.readAgents();
     } catch (error) {
@@ -150,6 +154,7 @@ export class Model {
         this.readAgents(),
         this.calls.health().then((health) => (this.health = health)),
         this.readVersion(),
+        this.inbox.read(),
       ]);
       this.readAt = Date.now();
     } catch (error) {

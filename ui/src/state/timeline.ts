@@ -66,7 +66,23 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
         return { text: `followed by ${modeWord(mode)}` };
       return { text: "following" };
     }
+    case "callback": {
+      const number = change["callback"];
+      const name = `callback ${typeof number === "number" ? String(number) : ""}`.trim();
+      const verdict = textOf(change, "verdict");
+      if (verdict !== "") return { text: `${name}: ${verdict}, ${textOf(change, "text")}` };
+      const count = change["count"];
+      return {
+        text: typeof count === "number" && count > 1 ? `${name} came ${String(count)} times` : `${name} came`,
+      };
+    }
     case "task":
+      if (change["missed"] === true) {
+        return {
+          text: `the end was missed by ${channelWord(textOf(change, "way"))}: ${textOf(change, "text")}`,
+        };
+      }
+      if (change["late"] === true) return { text: "the callback of the end came late" };
       if (typeof change["pinned"] === "boolean") return { text: change["pinned"] ? "pinned" : "unpinned" };
       if (typeof change["archived"] === "boolean") {
         return { text: change["archived"] ? "archived" : "taken out of the archive" };

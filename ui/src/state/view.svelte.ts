@@ -2,9 +2,9 @@
 import type { Caution } from "../api/types";
 import { ANY, type Filter } from "./list";
 
-export type Screen = "needs-you" | "tasks" | "agents";
-export type Tab = "result" | "timeline" | "conversation" | "raw";
-export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "raw"];
+export type Screen = "needs-you" | "tasks" | "inbox" | "agents";
+export type Tab = "result" | "timeline" | "conversation" | "callbacks" | "raw";
+export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "callbacks", "raw"];
 
 export type DialogName =
   | { name: "palette" }
@@ -28,6 +28,8 @@ export class View {
   screen = $state<Screen>("tasks");
   task = $state<string | null>(null);
   agent = $state<string | null>(null);
+  /** The row of the inbox that is shown. */
+  callback = $state<string | null>(null);
   /** The tab that is shown; {@link tabWanted} asks for another one. */
   tab = $state<Tab>("timeline");
   tabWanted = $state<Tab | null>(null);
@@ -57,6 +59,9 @@ export class View {
       this.screen = screen;
       const task = rest.map(decode).join("/");
       if (task.includes("/")) this.asked = this.task = task;
+    } else if (screen === "inbox") {
+      this.screen = "inbox";
+      if (rest[0]) this.callback = decode(rest[0]);
     } else if (screen === "agents") {
       this.screen = "agents";
       if (rest[0]) this.agent = decode(rest[0]);
@@ -64,6 +69,9 @@ export class View {
   }
 
   get address(): string {
+    if (this.screen === "inbox") {
+      return `#/inbox${this.callback === null ? "" : `/${encodeURIComponent(this.callback)}`}`;
+    }
     if (this.screen === "agents") {
       return `#/agents${this.agent === null ? "" : `/${encodeURIComponent(this.agent)}`}`;
     }
@@ -78,8 +86,13 @@ export class View {
   }
 
   openTask(task: string): void {
-    if (this.screen === "agents") this.screen = "tasks";
+    if (this.screen === "agents" || this.screen === "inbox") this.screen = "tasks";
     this.asked = this.task = task;
+  }
+
+  openCallback(id: string): void {
+    this.screen = "inbox";
+    this.callback = id;
   }
 
   say(text: string, kind: Toast["kind"] = "info", action?: Toast["action"]): void {
