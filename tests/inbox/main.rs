@@ -5,7 +5,12 @@
 //! `TASKBELL_LONG=1` runs the long variants.
 
 mod corpus;
+mod disk;
+mod floods;
+mod kills;
+mod load;
 mod scene;
+mod strace;
 mod wire;
 
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -20,6 +20,7 @@ use tokio::{net::TcpListener, task::JoinHandle};
 pub struct Teller {
     port: u16,
     reads: Arc<AtomicU64>,
+    state: Arc<Mutex<&'static str>>,
     server: JoinHandle<()>,
 }
 
@@ -29,6 +30,8 @@ impl Teller {
         let port = listener.local_addr().expect("it was just bound").port();
         let reads = Arc::new(AtomicU64::new(0));
         let count = Arc::clone(&reads);
+        let state = Arc::new(Mutex::new(state));
+        let now = Arc::clone(&state);
         let card = json!({
             "name": "teller", "description": "", "version": "1", "protocolVersion": "0.3.0",
             "url": format!("http://127.0.0.1:{port}/"), "preferredTransport": "JSONRPC",
@@ -41,6 +44,7 @@ impl Teller {
             let answer = match request["method"].as_str() {
                 Some("tasks/get" | "GetTask") => {
                     count.fetch_add(1, Ordering::SeqCst);
+                    let state = *now.lock().expect("nobody panics");
                     let task = json!({"kind": "task", "id": request["params"]["id"],
                         "contextId": "conversation-10", "status": {"state": state}});
                     json!({"jsonrpc": "2.0", "id": id, "result": task})
@@ -57,11 +61,16 @@ impl Teller {
             // Ends only with the test.
             let _ = axum::serve(listener, router).await;
         });
-        Self { port, reads, server }
+        Self { port, reads, state, server }
     }
 
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// From now on it knows every task in this state.
+    pub fn tell(&self, state: &'static str) {
+        *self.state.lock().expect("nobody panics") = state;
     }
 
     pub fn reads(&self) -> u64 {
@@ -162,6 +171,13 @@ impl Look {
 
     pub fn text(&self, sql: &str) -> String {
         self.0.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    }
+
+    /// Bodies that are kept, each with how often it came.
+    pub fn bodies(&self) -> Vec<(Vec<u8>, i64)> {
+        let mut statement = self.0.prepare("SELECT body, count FROM callbacks").expect("a statement");
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+        rows.map(|row| row.expect("a row")).collect()
     }
 
     pub fn stock(&self) -> Stock {

@@ -63,21 +63,19 @@ impl Wire {
     /// # Panics
     /// When nobody listens there.
     pub async fn connect(address: &str) -> Self {
-        let address = address.trim_start_matches("http://");
-        let socket = TcpStream::connect(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
-        socket.set_nodelay(true).expect("a socket");
+        Self::try_connect(address).await.unwrap_or_else(|| panic!("nobody listens at {address}"))
+    }
+
+    /// `None`: nobody listens there any more.
+    pub async fn try_connect(address: &str) -> Option<Self> {
+        let socket = TcpStream::connect(address.trim_start_matches("http://")).await.ok()?;
         let (reader, writer) = socket.into_split();
-        Self { reader, writer, read: Vec::new(), ended: false }
+        Some(Self { reader, writer, read: Vec::new(), ended: false })
     }
 
     /// Sends; whether the peer still took it.
     pub async fn send(&mut self, octets: &[u8]) -> bool {
         self.writer.write_all(octets).await.is_ok()
-    }
-
-    pub async fn half_close(&mut self) {
-        // The peer may be gone already.
-        let _ = self.writer.shutdown().await;
     }
 
     /// The next answer; `None`: the connection ended without one.

@@ -48,6 +48,7 @@ pub struct Setup {
     /// A program and its arguments that start the engine for us.
     under: Vec<String>,
     below: Option<PathBuf>,
+    rehearsal: bool,
 }
 
 impl Default for Setup {
@@ -59,6 +60,7 @@ impl Default for Setup {
             silence: None,
             under: Vec::new(),
             below: None,
+            rehearsal: false,
         }
     }
 }
@@ -96,6 +98,12 @@ impl Setup {
     /// Makes the data folder below `folder`.
     pub fn below(mut self, folder: &Path) -> Self {
         self.below = Some(folder.to_owned());
+        self
+    }
+
+    /// Starts the build that has faults on demand: `TASKBELL_CRASH_AT`, `TASKBELL_FAULT`.
+    pub fn rehearsal(mut self) -> Self {
+        self.rehearsal = true;
         self
     }
 
@@ -205,10 +213,11 @@ impl Taskbell {
     }
 
     fn launch(&self, ports: &[&str]) -> Process {
-        let program = self.setup.under.first().map_or_else(binary, PathBuf::from);
+        let engine = if self.setup.rehearsal { program("taskbell-rehearsal") } else { binary() };
+        let program = self.setup.under.first().map_or_else(|| engine.clone(), PathBuf::from);
         Process::start("taskbell serve", program, |command| {
             if let Some((_, arguments)) = self.setup.under.split_first() {
-                command.args(arguments).arg(binary());
+                command.args(arguments).arg(&engine);
             }
             command.args(["serve", "--json", "--credential-store", self.setup.credential_store]);
             command.args(ports).args(&self.setup.arguments);
@@ -216,6 +225,22 @@ impl Taskbell {
             command.envs(self.setup.environment.iter().map(|(name, value)| (name, value)));
             command.env_remove("TASKBELL_DATA_DIR");
         })
+    }
+
+    /// For the next start; `None` takes the variable away.
+    pub fn set_env(&mut self, name: &str, value: Option<&str>) {
+        self.setup.environment.retain(|(known, _)| known != name);
+        self.setup.environment.extend(value.map(|value| (name.to_owned(), value.to_owned())));
+    }
+
+    /// Waits until the engine has ended by itself; its exit code, `None` where a signal killed it.
+    ///
+    /// # Panics
+    /// When it has not within `limit`.
+    pub async fn ended(&mut self, limit: Duration) -> Option<i32> {
+        let mut engine = self.engine.take().expect("the engine runs");
+        self.ready = None;
+        engine.ended(limit).await.code()
     }
 
     /// SIGKILL, as a crash or a power cut.
@@ -416,8 +441,12 @@ pub fn binary() -> PathBuf {
     if let Some(chosen) = std::env::var_os("TASKBELL_BIN") {
         return chosen.into();
     }
+    program("taskbell")
+}
+
+fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
-    let built = test.parent().and_then(Path::parent).expect("tests lie in deps").join("taskbell");
-    assert!(built.exists(), "no {}; build it first: cargo build -p taskbell", built.display());
+    let built = test.parent().and_then(Path::parent).expect("tests lie in deps").join(name);
+    assert!(built.exists(), "no {}; build it first: cargo build -p {name}", built.display());
     built
 }

@@ -68,6 +68,13 @@ fn main() -> ExitCode {
         let place =
             panic.location().map_or_else(String::new, |at| format!(" at {}:{}", at.file(), at.line()));
         use std::io::Write;
+        if taskbell_engine::guarded::is_guarded() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "taskbell: a request met an error of its own{place}; please report it"
+            );
+            return;
+        }
         let _ =
             writeln!(std::io::stderr(), "taskbell: stopped by an error of its own{place}; please report it");
         std::process::exit(i32::from(outcome::PANICKED));

@@ -18,6 +18,7 @@ use crate::agents::{Agent, READS_AT_ONCE};
 use crate::link::LinkState;
 use crate::parts::Parts;
 use crate::reconciler::{ReconcileVerdict, Reconciler};
+use crate::rehearsal::{self, Place};
 use crate::store::callbacks::Due;
 use crate::store::tasks::{self, Channel, TaskRow};
 use crate::store::verdicts::{self, Waiting};
@@ -238,6 +239,7 @@ impl Worker {
         let found = {
             let _place = self.places.acquire().await;
             self.last_read = Some(Instant::now());
+            rehearsal::reach(Place::BeforeRead);
             self.reconciler.reconcile_one(row, Channel::Push).await
         };
         match found.verdict {

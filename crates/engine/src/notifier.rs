@@ -16,6 +16,7 @@ use taskbell_core::notice::{self, Allowance, NoticeKind, Pending, Shown, Urgency
 use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 
 use crate::parts::Parts;
+use crate::rehearsal::{self, Place};
 use crate::store::StoreError;
 use crate::store::notices::{self as rows, NoticeOutcome, NoticeRow};
 use crate::store::tasks::find;
@@ -462,6 +463,9 @@ impl Worker {
             .await?;
         let pending: Vec<NoticeRow> = pending.into_iter().filter(|row| !settled.contains(&row.id)).collect();
         self.withdraw(settled).await?;
+        if !pending.is_empty() {
+            rehearsal::reach(Place::BeforeNotice);
+        }
         if self.desktop.is_absent() {
             let ids: Vec<i64> = pending.iter().map(|row| row.id).collect();
             self.record(ids, NoticeOutcome::NoDesktop, None).await?;

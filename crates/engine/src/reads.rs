@@ -11,6 +11,7 @@ use crate::agent_client::{CallError, CallFault};
 use crate::agents::Agent;
 use crate::link::is_outage;
 use crate::parts::{Parts, Rings};
+use crate::rehearsal::{self, Place};
 use crate::store::callbacks::{self, Due};
 use crate::store::task_records::{Applied, apply_due_read, apply_read};
 use crate::store::tasks::Channel;
@@ -70,6 +71,9 @@ pub async fn read_task(
         note_foreign_answer(parts, agent).await;
     }
     let task = answer.map_err(ReadError::Call)?;
+    if due.as_ref().is_some_and(|(_, due)| due.is_due()) {
+        rehearsal::reach(Place::BeforeApply);
+    }
     let applied = match due {
         None => parts.store().write(move |context| apply_read(context, key, task, started, channel)).await,
         Some((rings, due)) => {

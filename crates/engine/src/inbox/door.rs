@@ -6,11 +6,9 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::FutureExt;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
@@ -23,6 +21,7 @@ use tokio::task::JoinSet;
 use super::Inbox;
 use super::answer::{Answer, Body};
 use super::peer::{Peer, Watched};
+use crate::guarded::guarded;
 use crate::listen::Bound;
 
 /// After accepting failed, as it does without descriptors: the listener must live to see them freed.
@@ -168,7 +167,7 @@ impl Inbox {
                         places.note_proven(number);
                     }
                 };
-                let answer = AssertUnwindSafe(inbox.answer(request, framed, proven)).catch_unwind().await;
+                let answer = guarded(inbox.answer(request, framed, proven)).await;
                 peer.end_request();
                 let answer = answer.unwrap_or_else(|_| {
                     tracing::error!("a callback's handler panicked");

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::door::Limits;
 use super::framing::{Framed, Framing};
+use crate::rehearsal::{self, Place};
 
 const WAITING: u8 = 0;
 const HEAD: u8 = 1;
@@ -105,7 +106,11 @@ impl AsyncRead for Watched {
 
 impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, octets: &[u8]) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write(cx, octets)
+        let written = Pin::new(&mut self.socket).poll_write(cx, octets);
+        if written.is_ready() && octets.starts_with(b"HTTP/1.1 200") {
+            rehearsal::reach(Place::AfterAnswer);
+        }
+        written
     }
 
     fn poll_write_vectored(
@@ -113,7 +118,11 @@ impl AsyncWrite for Watched {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.socket).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        if written.is_ready() && slices.first().is_some_and(|slice| slice.starts_with(b"HTTP/1.1 200")) {
+            rehearsal::reach(Place::AfterAnswer);
+        }
+        written
     }
 
     fn is_write_vectored(&self) -> bool {

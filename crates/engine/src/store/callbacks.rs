@@ -13,6 +13,7 @@ use super::changes::{NewChange, record_change};
 use super::error::StoreError;
 use super::keys::{CallbackKey, RegistrationKey, TaskKey};
 use super::writer::WriteContext;
+use crate::rehearsal::{self, Place, Wrong};
 
 /// A callback as it arrived, with a valid proof and a readable claim.
 #[derive(Debug, Clone)]
@@ -121,6 +122,8 @@ pub fn store(context: &mut WriteContext<'_>, new: &NewCallback) -> Result<Stored
         // A body that comes a thousand times is ten lines of news.
         announce(context, task, id, count)?;
     }
+    assert!(!rehearsal::is(Wrong::WriterDies), "as wished");
+    rehearsal::reach(Place::BeforeCommit);
     Ok(Stored { callback: CallbackKey(id), task, repeated: count > 1 })
 }
 
