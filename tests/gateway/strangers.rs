@@ -125,6 +125,10 @@ async fn the_card_needs_no_key_and_shows_nothing_of_this_user() {
     for path in CARDS {
         let answer = ask(&scene, &format!("GET {path}"), &[]).await;
         assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("cache-control"), Some("private, max-age=60"));
+        for name in ["etag", "last-modified"] {
+            assert!(answer.header(name).is_some_and(|value| !value.is_empty()), "{name}: {answer:?}");
+        }
         let card = answer.json();
         let own = format!("http://{}{PATH}", scene.address());
         assert_eq!(card["url"], json!(own), "{card}");

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use jiff::fmt::rfc2822::DateTimePrinter;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use taskbell_core::agent::AgentCard;
@@ -12,6 +13,9 @@ use taskbell_core::json::write_line;
 
 use super::{Caller, faults, push};
 use crate::agents::Agent;
+
+/// How long a client may use the card unasked (1.0 §8.6): an agent changes its card far more rarely.
+const AGE: &str = "private, max-age=60";
 
 /// `base` is the agent's address here, without a slash at its end.
 fn offered(agent: &Agent, raw: Option<&Value>, base: &str) -> Value {
@@ -49,7 +53,12 @@ pub(super) fn respond(agent: &Agent, base: &str, asked: &HeaderMap) -> Response 
         headers.insert(header::ETAG, tag);
     }
     headers.insert(header::VARY, HeaderValue::from_static("A2A-Version"));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(AGE));
+    let read_at = agent.now().row.card_read_at_ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let read_at = read_at.and_then(|at| DateTimePrinter::new().timestamp_to_rfc9110_string(&at).ok());
+    if let Some(read_at) = read_at.and_then(|text| HeaderValue::try_from(text).ok()) {
+        headers.insert(header::LAST_MODIFIED, read_at);
+    }
     response
 }
 
