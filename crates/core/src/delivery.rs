@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::backoff::around;
 use crate::retry_after::LONGEST;
 use crate::state::TaskState;
-use crate::target::AnswerFault;
+use crate::target::{AnswerFault, Refusal};
 use crate::tls::TlsFault;
 
 /// What a state's callbacks are promised.
@@ -107,6 +107,8 @@ impl DeliveryState {
 /// Why no final status came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
+    /// The text of the URL is refused by the rules of today.
+    Refused(Refusal),
     /// A policy refusal, or a name without an address.
     Answers(AnswerFault),
     DnsFailed,
@@ -134,6 +136,7 @@ impl Failure {
     /// The stable word for records.
     pub fn code(self) -> &'static str {
         match self {
+            Self::Refused(refusal) => refusal.code(),
             Self::Answers(fault) => fault.code(),
             Self::DnsFailed => "dns_failed",
             Self::DnsTimeout => "dns_timeout",
@@ -156,7 +159,7 @@ impl Failure {
     pub fn is_policy(self) -> bool {
         match self {
             Self::Answers(fault) => fault.is_policy(),
-            Self::PeerMismatch | Self::NotApproved => true,
+            Self::Refused(_) | Self::PeerMismatch | Self::NotApproved => true,
             Self::DnsFailed
             | Self::DnsTimeout
             | Self::ConnectRefused

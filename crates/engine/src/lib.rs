@@ -10,7 +10,7 @@
 //! | an agent, called | [`agent_client`] |
 //! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
 //! | what a user does with tasks | [`tasks`] |
-//! | calling strangers' addresses | [`outbound`], `tls` |
+//! | sending callbacks, and calling strangers' addresses | [`dispatcher`], [`outbound`], `tls` |
 //! | keeping tasks attached | [`follower`] |
 //! | what came to the inbox, looked at, held against its task again, tried | [`claims`] |
 //! | reading tasks that callbacks made due; ends that were missed | [`due`], [`missed`] |
@@ -38,6 +38,7 @@ pub mod api_door;
 pub mod claims;
 pub mod data_dir;
 pub mod demo;
+pub mod dispatcher;
 pub mod due;
 pub mod engine;
 mod entrance;

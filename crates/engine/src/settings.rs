@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use taskbell_core::callback::ProofPolicy;
+use taskbell_core::delivery::Schedule;
 use taskbell_core::follow::FollowTimes;
 use taskbell_core::ids::AgentName;
 use taskbell_core::public_url::PublicUrl;
@@ -81,6 +82,12 @@ pub const ALL: &[Setting] = &[
         default: "",
         meaning: "command line that keeps a tunnel to the inbox and prints its https address; empty: none",
         kind: Kind::Command,
+    },
+    Setting {
+        key: "delivery.retry",
+        default: "series",
+        meaning: "how often a callback about an end or a question is tried again: series (28 hours), once",
+        kind: Kind::Words(&["series", "once"]),
     },
     Setting {
         key: "retention.days",
@@ -228,6 +235,14 @@ pub fn follow_times(connection: &Connection) -> Result<FollowTimes, StoreError> 
         times.reattach_max = reattach_max;
     }
     Ok(times)
+}
+
+/// How often reserved callbacks are tried again.
+pub fn delivery_schedule(connection: &Connection) -> Result<Schedule, StoreError> {
+    Ok(match rows::get(connection, "delivery.retry")?.as_deref() {
+        Some("once") => Schedule::Once,
+        Some(_) | None => Schedule::Series,
+    })
 }
 
 /// Days that an ended task is kept.

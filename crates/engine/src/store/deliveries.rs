@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension};
-use taskbell_core::delivery::{DeliveryState, Failure, Lane, Next, Outcome, Schedule, Tries, next};
+use taskbell_core::delivery::{DeliveryState, Lane, Next, Outcome, Schedule, Tries, next};
 use taskbell_core::dialect::Dialect;
 use taskbell_core::push_body::{self, BodyForm};
 use taskbell_core::push_rules::Scheme;
@@ -332,7 +332,10 @@ pub fn finish(
                WHERE id = ?1";
     let address = address.map(|address| address.to_string());
     let values = (begun.attempt, now, counted, status, code, address);
-    context.tx.prepare_cached(sql)?.execute(values)?;
+    if context.tx.prepare_cached(sql)?.execute(values)? == 0 {
+        // Written before, and the writer was late to say so; or gone with its task.
+        return Ok(());
+    }
     let sql = "SELECT d.tries, d.refused, d.blamed, d.target_id, d.config_ref, d.request_ref,
                    c.id IS NULL OR c.disabled_at_ms IS NOT NULL
                FROM deliveries d LEFT JOIN client_push_configs c ON c.id = d.config_ref WHERE d.id = ?1";
@@ -484,15 +487,11 @@ pub fn hold(
     Ok(())
 }
 
-/// What waited for that is due at once.
-pub fn release(context: &mut WriteContext<'_>, waits_for: &[&str]) -> Result<usize, StoreError> {
-    let mut released = 0;
-    for waits_for in waits_for {
-        let sql = "UPDATE deliveries SET due_at_ms = ?2, waits_for = NULL
-                   WHERE waits_for = ?1 AND due_at_ms > ?2";
-        released += context.tx.prepare_cached(sql)?.execute((waits_for, context.now_ms))?;
-    }
-    Ok(released)
+/// What waited for the keyring is due at once; how many that were.
+pub fn release_from_keyring(context: &mut WriteContext<'_>) -> Result<usize, StoreError> {
+    let sql = "UPDATE deliveries SET due_at_ms = ?1, waits_for = NULL
+               WHERE substr(waits_for, 1, 8) = 'keyring_' AND due_at_ms > ?1";
+    Ok(context.tx.prepare_cached(sql)?.execute([context.now_ms])?)
 }
 
 /// Spreads what became due while nobody could send over so long, but for the first few. `draw` gives numbers
@@ -549,6 +548,3 @@ pub fn retry(context: &mut WriteContext<'_>, key: DeliveryKey) -> Result<Result<
     context.tx.prepare_cached(sql)?.execute([key])?;
     Ok(Ok(()))
 }
-
-/// A failure that was found before anything was begun is an attempt like any other.
-pub const NOT_APPROVED: Ended = Ended::Counted(Outcome::Failed(Failure::NotApproved));

@@ -24,11 +24,13 @@ use super::{deliveries, targets, task_content};
 const PROGRESS_MOST: usize = 1_000;
 
 /// Progress of one config that is to be told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     pub config: ConfigKey,
     pub task: TaskKey,
     pub target: TargetKey,
+    /// Of the target.
+    pub origin: Arc<str>,
     /// Changes since the last one that was told.
     pub updates: u64,
     /// Of the newest of them.
@@ -61,6 +63,11 @@ impl Outbox {
         self.reserved.swap(false, Ordering::SeqCst)
     }
 
+    /// Whether any progress is to be told.
+    pub fn has_marks(&self) -> bool {
+        !self.lock().by_config.is_empty()
+    }
+
     /// Looks into the rows at the next pass.
     pub fn note_reserved(&self) {
         self.reserved.store(true, Ordering::SeqCst);
@@ -80,7 +87,7 @@ impl Outbox {
         for config in expired {
             marks.drop_mark(config);
         }
-        let mut waiting: Vec<Mark> = marks.by_config.values().copied().collect();
+        let mut waiting: Vec<Mark> = marks.by_config.values().cloned().collect();
         waiting.sort_unstable_by_key(|mark| mark.order);
         waiting
     }
@@ -95,12 +102,8 @@ impl Outbox {
         std::mem::take(&mut self.lock().dropped)
     }
 
-    pub fn is_idle(&self) -> bool {
-        let marks = self.lock();
-        marks.by_config.is_empty() && marks.dropped.0.is_empty()
-    }
-
-    fn mark(&self, config: ConfigKey, task: TaskKey, target: TargetKey, now_ms: i64) {
+    fn mark(&self, brief: &Brief, task: TaskKey, now_ms: i64) {
+        let (config, target) = (brief.config, brief.target);
         let mut marks = self.lock();
         if let Some(mark) = marks.by_config.get_mut(&config) {
             mark.updates += 1;
@@ -113,7 +116,10 @@ impl Outbox {
         }
         marks.next_order += 1;
         let order = marks.next_order;
-        marks.by_config.insert(config, Mark { config, task, target, updates: 1, at_ms: now_ms, order });
+        let origin = Arc::clone(&brief.origin);
+        marks
+            .by_config
+            .insert(config, Mark { config, task, target, origin, updates: 1, at_ms: now_ms, order });
     }
 
     /// What is to come, or nobody listens, makes it pointless.
@@ -154,10 +160,11 @@ struct Registered {
 }
 
 /// A config, as much of it as a change needs.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Brief {
     config: ConfigKey,
     target: TargetKey,
+    origin: Arc<str>,
     disabled: bool,
 }
 
@@ -215,7 +222,7 @@ pub(super) fn handle_change(
         Told::Progress => {
             let Some(outbox) = &registered.outbox else { return Ok(()) };
             for brief in briefs.iter().filter(|brief| !brief.disabled) {
-                outbox.mark(brief.config, task, brief.target, context.now_ms);
+                outbox.mark(brief, task, context.now_ms);
             }
             Ok(())
         }
@@ -263,7 +270,8 @@ fn tell(
     Ok(())
 }
 
-const BRIEFS: &str = "SELECT task_ref, id, target_id, disabled_at_ms IS NOT NULL FROM client_push_configs";
+const BRIEFS: &str = "SELECT c.task_ref, c.id, c.target_id, c.disabled_at_ms IS NOT NULL, t.origin
+    FROM client_push_configs c JOIN targets t ON t.id = c.target_id";
 
 fn load(context: &WriteContext<'_>) -> Result<HashMap<TaskKey, Vec<Brief>>, StoreError> {
     let mut tasks: HashMap<TaskKey, Vec<Brief>> = HashMap::new();
@@ -277,11 +285,13 @@ fn load(context: &WriteContext<'_>) -> Result<HashMap<TaskKey, Vec<Brief>>, Stor
 }
 
 fn briefs_of(context: &WriteContext<'_>, task: TaskKey) -> Result<Vec<Brief>, StoreError> {
-    let mut statement = context.tx.prepare_cached(&format!("{BRIEFS} WHERE task_ref = ?1"))?;
+    let mut statement = context.tx.prepare_cached(&format!("{BRIEFS} WHERE c.task_ref = ?1"))?;
     let rows = statement.query_map([task], read_brief)?;
     Ok(rows.map(|row| row.map(|(_, brief)| brief)).collect::<Result<_, _>>()?)
 }
 
 fn read_brief(row: &Row<'_>) -> rusqlite::Result<(TaskKey, Brief)> {
-    Ok((row.get(0)?, Brief { config: row.get(1)?, target: row.get(2)?, disabled: row.get(3)? }))
+    let origin = Arc::from(row.get::<_, String>(4)?);
+    let brief = Brief { config: row.get(1)?, target: row.get(2)?, origin, disabled: row.get(3)? };
+    Ok((row.get(0)?, brief))
 }

@@ -172,7 +172,7 @@ pub(super) fn record_failure(
 }
 
 /// Counts best effort: changes that could have been told, and how many of them never were tried.
-pub(super) fn count_updates(
+pub fn count_updates(
     context: &mut WriteContext<'_>,
     key: TargetKey,
     updates: u64,
