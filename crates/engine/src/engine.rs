@@ -21,6 +21,7 @@ use crate::api::views::{
     SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
 use crate::claims::{self, Claims};
+use crate::dispatcher::Dispatcher;
 use crate::due::DueReads;
 use crate::error::EngineError;
 use crate::follower::Follower;
@@ -58,6 +59,7 @@ struct Inner {
     tasks: Tasks,
     reconciler: Reconciler,
     notifier: Notifier,
+    dispatcher: Dispatcher,
     gateway: Gateway,
     inbox: Inbox,
     registrations: Registrations,
@@ -106,8 +108,10 @@ impl Engine {
         parts.reach().set_source(AddressSource::Setting, public_url);
         let gateway = Gateway::load(parts.clone()).await?;
         let (notifier, notices) = Notifier::new(parts.clone(), notices);
+        let (dispatcher, callbacks) = Dispatcher::new(parts.clone(), keychain.clone()).await?;
         let engine = Self(Arc::new(Inner {
             notifier,
+            dispatcher,
             gateway,
             tasks: Tasks::new(parts.clone()),
             reconciler: Reconciler::new(parts.clone()),
@@ -132,6 +136,7 @@ impl Engine {
             tokio::spawn(due.run()),
             tokio::spawn(missed::run(parts.clone())),
             tokio::spawn(notices.run()),
+            tokio::spawn(callbacks.run()),
             tokio::spawn(wake::run(parts.clone())),
             tokio::spawn(engine.0.registrations.clone().run()),
             tokio::spawn(engine.0.self_test.clone().run()),
@@ -173,6 +178,11 @@ impl Engine {
 
     fn agents_at_hand(&self) -> &Agents {
         self.0.parts.agents()
+    }
+
+    /// What clients registered to be called back, and what is sent for it.
+    pub fn dispatcher(&self) -> &Dispatcher {
+        &self.0.dispatcher
     }
 
     // Agents.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::keychain::{Keychain, KeychainHealth};
 use crate::parts::Parts;
 use crate::settings;
-use crate::store::{changes, tasks as rows};
+use crate::store::{changes, deliveries, tasks as rows};
 
 /// How often old rows are looked for.
 const PERIOD: Duration = Duration::from_secs(3_600);
@@ -46,7 +46,8 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
                 Ok(rows::prune(context, before_ms, AT_ONCE)?
                     + changes::prune(context, before_ms, AT_ONCE)?
                     + crate::store::notices::prune(context, before_ms, AT_ONCE)?
-                    + crate::store::bodies::prune(context, AT_ONCE)?)
+                    + crate::store::bodies::prune(context, AT_ONCE)?
+                    + deliveries::prune(context, before_ms, AT_ONCE)?)
             })
             .await?;
         if gone == 0 {

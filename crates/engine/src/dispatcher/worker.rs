@@ -28,13 +28,20 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// One callback of a task to a target at a time; receivers by host.
 type SendPlace = Place<(TaskKey, TargetKey), String>;
 
+/// An attempt that is over, with what it gives back: its place, and the target that it probed.
+type Attempt = (SendPlace, Option<TargetKey>, Result<(), StoreError>);
+
 /// The worker. Takes no input but rows, marks and bells.
 pub struct Worker {
     dispatcher: Dispatcher,
     in_flight: InFlight<(TaskKey, TargetKey), String>,
     /// Targets that failed before and are being called.
     probed: Vec<TargetKey>,
-    attempts: JoinSet<(SendPlace, Option<TargetKey>, Result<(), StoreError>)>,
+    attempts: JoinSet<Attempt>,
+    /// Rows may have become due.
+    look: bool,
+    /// The last change that was committed when rows were looked at.
+    looked_seq: u64,
     look_again: Instant,
     tick: Instant,
 }
@@ -47,6 +54,8 @@ impl Worker {
             in_flight: InFlight::default(),
             probed: Vec::new(),
             attempts: JoinSet::new(),
+            look: true,
+            looked_seq: 0,
             look_again: now,
             tick: now,
         }
@@ -64,7 +73,7 @@ impl Worker {
         loop {
             if let Err(error) = self.run_once().await {
                 tracing::warn!(%error, "the callbacks that are due cannot be looked at");
-                inner.outbox.note_reserved();
+                self.look = true;
                 tokio::time::sleep(STORE_PAUSE).await;
             }
             tokio::select! {
@@ -74,9 +83,9 @@ impl Worker {
                         return;
                     }
                 }
-                () = inner.bell.notified() => inner.outbox.note_reserved(),
+                () = inner.bell.notified() => self.look = true,
                 Ok(()) = wakes.changed() => self.spread().await,
-                () = sleep_until(self.look_again) => inner.outbox.note_reserved(),
+                () = sleep_until(self.look_again) => self.look = true,
                 () = sleep_until(self.tick) => {}
             }
         }
@@ -85,8 +94,12 @@ impl Worker {
     /// Starts what there is room for now.
     pub(super) async fn run_once(&mut self) -> Result<(), StoreError> {
         let inner = std::sync::Arc::clone(&self.dispatcher.0);
-        if inner.outbox.take_reserved() && self.in_flight.has_room() {
+        let committed = *inner.parts.store().doorbell().borrow();
+        let is_new = inner.outbox.has_reserved_after(self.looked_seq);
+        if (self.look || is_new) && self.in_flight.has_room() {
             self.start_reserved().await?;
+            self.look = false;
+            self.looked_seq = committed;
         }
         if inner.outbox.has_marks() && self.in_flight.has_room_for_best_effort() {
             self.start_best_effort();
@@ -99,8 +112,9 @@ impl Worker {
             if inner.secrets.has_reopened()
                 && inner.parts.store().write(deliveries::release_from_keyring).await? > 0
             {
-                inner.outbox.note_reserved();
+                self.look = true;
             }
+            self.look |= inner.outbox.take_noted();
             self.count_dropped(inner.outbox.take_dropped()).await?;
         }
         Ok(())
@@ -165,10 +179,7 @@ impl Worker {
         }
     }
 
-    fn take_back(
-        &mut self,
-        done: Result<(SendPlace, Option<TargetKey>, Result<(), StoreError>), tokio::task::JoinError>,
-    ) {
+    fn take_back(&mut self, done: Result<Attempt, tokio::task::JoinError>) {
         match done {
             Ok((place, probed, result)) => {
                 self.in_flight.give_back(&place);
@@ -181,7 +192,7 @@ impl Worker {
             Err(error) => tracing::error!(%error, "a callback was not sent: a fault of Taskbell"),
         }
         // What stood behind it may go now.
-        self.dispatcher.0.outbox.note_reserved();
+        self.look = true;
     }
 
     async fn count_dropped(&self, dropped: Dropped) -> Result<(), StoreError> {
@@ -198,14 +209,14 @@ impl Worker {
     }
 
     /// After sleep everything is overdue at once.
-    async fn spread(&self) {
+    async fn spread(&mut self) {
         let spread = |context: &mut crate::store::WriteContext<'_>| {
             deliveries::spread_overdue(context, SOCKETS, OVERDUE_SPREAD, rand::random)
         };
         if let Err(error) = self.dispatcher.0.parts.store().write(spread).await {
             tracing::warn!(%error, "overdue callbacks are not spread");
         }
-        self.dispatcher.0.outbox.note_reserved();
+        self.look = true;
     }
 }
 

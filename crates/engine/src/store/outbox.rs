@@ -5,7 +5,7 @@
 //! into a map.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Row;
@@ -13,6 +13,7 @@ use taskbell_core::delivery::{BEST_EFFORT_LIVES, Lane};
 use taskbell_core::push_body;
 use taskbell_core::state::TaskState;
 
+use super::changes::last_seq;
 use super::client_push_configs::{self as configs, ConfigRow};
 use super::error::StoreError;
 use super::keys::{ConfigKey, TargetKey, TaskKey};
@@ -47,7 +48,11 @@ pub struct Dropped(pub HashMap<TargetKey, u64>);
 #[derive(Debug, Default)]
 pub struct Outbox {
     marks: Mutex<Marks>,
-    reserved: AtomicBool,
+    /// The change that the newest reserved rows belong to. They are told before their commit, so a look that
+    /// did not see that change yet has to be repeated.
+    reserved_seq: AtomicU64,
+    /// Reserved rows may be there that no change announces.
+    noted: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -58,19 +63,24 @@ struct Marks {
 }
 
 impl Outbox {
-    /// Whether reserved rows may have been written since the last time this was asked.
-    pub fn take_reserved(&self) -> bool {
-        self.reserved.swap(false, Ordering::SeqCst)
+    /// Whether reserved rows were written with a change after this one.
+    pub fn has_reserved_after(&self, seq: u64) -> bool {
+        self.reserved_seq.load(Ordering::SeqCst) > seq
+    }
+
+    /// Whether rows are to be looked at whatever the changes say; asked once.
+    pub fn take_noted(&self) -> bool {
+        self.noted.swap(false, Ordering::SeqCst)
+    }
+
+    fn note_reserved(&self, seq: u64) {
+        self.reserved_seq.fetch_max(seq, Ordering::SeqCst);
+        self.noted.store(true, Ordering::SeqCst);
     }
 
     /// Whether any progress is to be told.
     pub fn has_marks(&self) -> bool {
         !self.lock().by_config.is_empty()
-    }
-
-    /// Looks into the rows at the next pass.
-    pub fn note_reserved(&self) {
-        self.reserved.store(true, Ordering::SeqCst);
     }
 
     /// Those that are to be told, the longest waiting first. What waited for too long is dropped.
@@ -176,7 +186,7 @@ impl Remembered for Registered {
 
 /// From now on this outbox is told. Reserved rows are written without one as well.
 pub fn attach(context: &mut WriteContext<'_>, outbox: Arc<Outbox>) {
-    outbox.note_reserved();
+    outbox.noted.store(true, Ordering::SeqCst);
     context.state.of::<Registered>().outbox = Some(outbox);
 }
 
@@ -264,8 +274,9 @@ fn tell(
         }
         deliveries::insert_reserved(context, request, config)?;
     }
+    let seq = last_seq(context.tx)?;
     if let Some(outbox) = &context.state.of::<Registered>().outbox {
-        outbox.note_reserved();
+        outbox.note_reserved(seq);
     }
     Ok(())
 }
