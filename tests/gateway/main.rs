@@ -3,3 +3,4 @@
 mod hostile;
 mod strangers;
 mod support;
+mod upstream;

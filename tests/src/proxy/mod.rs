@@ -121,6 +121,8 @@ pub struct Seen {
     /// The task asked for.
     pub task: Option<String>,
     pub authorization: Option<String>,
+    /// First line and headers as they came.
+    pub head: String,
     /// The whole body, if it is JSON.
     pub body: Option<Value>,
 }

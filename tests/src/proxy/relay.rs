@@ -268,6 +268,7 @@ fn seen(head: &Head, body: &[u8]) -> Seen {
         message_id: text("/params/message/messageId").or_else(|| text("/message/messageId")),
         task: text("/params/id").or_else(|| text("/params/taskId")),
         authorization: head.header("authorization").map(str::to_owned),
+        head: String::from_utf8_lossy(&head.raw).into_owned(),
         body,
     }
 }
