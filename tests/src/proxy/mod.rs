@@ -92,6 +92,8 @@ pub enum When {
     Subscribes,
     /// Reading a task.
     Gets,
+    /// Asking to be called back.
+    Registers,
     /// The agent card.
     Card,
 }
@@ -104,6 +106,7 @@ impl When {
             Self::Sends => seen.is_send(),
             Self::Subscribes => seen.is_subscribe(),
             Self::Gets => seen.is_get(),
+            Self::Registers => seen.is_register(),
             Self::Card => seen.is_card(),
         }
     }
@@ -143,6 +146,13 @@ impl Seen {
     pub fn is_subscribe(&self) -> bool {
         matches!(self.method.as_deref(), Some("tasks/resubscribe" | "SubscribeToTask"))
             || self.path.ends_with(":subscribe")
+    }
+
+    pub fn is_register(&self) -> bool {
+        matches!(
+            self.method.as_deref(),
+            Some("tasks/pushNotificationConfig/set" | "CreateTaskPushNotificationConfig")
+        )
     }
 
     pub fn is_get(&self) -> bool {

@@ -22,6 +22,8 @@ pub struct Quirks {
     pub list_refused: bool,
     /// Push notifications are not offered, whatever the card says. Tried again by hand only.
     pub push_refused: bool,
+    /// A callback to an address of this machine was refused: it is given the public one.
+    pub loopback_callbacks_refused: bool,
     /// States were seen in the other dialect's words. Read all the same.
     pub mixed_vocabulary: bool,
 }

@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use taskbell_core::agent::is_loopback;
 use taskbell_core::callback::Scheme;
+use taskbell_core::public_url::PublicUrl;
 use taskbell_core::registration_plan::OLD_PROOF_FOR_MS;
 
 use crate::agents::Agent;
@@ -45,11 +46,13 @@ pub struct Registrations {
     keys: Keys,
     /// One at a time for each task.
     turns: Turns,
+    /// The public address as it was last looked at.
+    public: Arc<Mutex<Option<PublicUrl>>>,
 }
 
 impl Registrations {
     pub fn new(parts: Parts, keychain: Keychain) -> Self {
-        Self { parts, keys: Keys::new(keychain), turns: Turns::default() }
+        Self { parts, keys: Keys::new(keychain), turns: Turns::default(), public: Arc::default() }
     }
 
     /// Registers for a task because its user wants it, and says what came of it. One that is there already is
@@ -80,7 +83,7 @@ impl Registrations {
             Ok(key) => key,
             Err(failed) => return Err(refusal(&agent, failed)),
         };
-        if let Err(failed) = self.put(&agent, key).await {
+        if let Err(failed) = self.put_anywhere(&agent, key).await {
             self.note_failure(key, &failed).await;
             return Err(refusal(&agent, failed));
         }
@@ -187,9 +190,11 @@ fn none_there(task: &TaskRow) -> EngineError {
     )
 }
 
-/// On this machine: it reaches the inbox without a public address.
+/// Whether the agent is given the inbox's own address: it is on this machine, and did not refuse that. One behind
+/// a forwarded port may look so as well.
 pub(crate) fn is_local(agent: &Agent) -> bool {
-    is_loopback(&agent.client().endpoint().interface_url)
+    let client = agent.client();
+    is_loopback(&client.endpoint().interface_url) && !client.quirks().loopback_callbacks_refused
 }
 
 fn refusal(agent: &Agent, failed: Failed) -> EngineError {

@@ -131,6 +131,24 @@ impl Registrations {
         Ok(key)
     }
 
+    /// Asks with the inbox's own address where the agent seems to be on this machine, and with the public one where
+    /// that is refused: agents guard themselves against being sent to their own machine.
+    pub(super) async fn put_anywhere(&self, agent: &Agent, key: RegistrationKey) -> Result<(), Failed> {
+        let was_local = is_local(agent);
+        let failed = match self.put(agent, key).await {
+            Err(failed) if was_local && matches!(failed.code, "invalid_params" | "invalid_request") => failed,
+            done => return done,
+        };
+        agent.client().note_quirk(|quirks| quirks.loopback_callbacks_refused = true);
+        if let Err(error) = self.parts.agents().store_quirks(agent).await {
+            tracing::warn!(%error, "what was learnt of an agent was not stored");
+        }
+        match self.parts.reach().address_for(false) {
+            Some(_) => self.put(agent, key).await,
+            None => Err(failed),
+        }
+    }
+
     /// Asks the agent for a registration, with the address and the proofs that hold now.
     pub(super) async fn put(&self, agent: &Agent, key: RegistrationKey) -> Result<(), Failed> {
         let store = self.parts.store();

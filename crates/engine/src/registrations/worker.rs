@@ -133,7 +133,7 @@ impl Registrations {
             tokio::time::sleep(PAUSE).await;
             tokio::select! {
                 () = self.parts.bells().registrations.notified() => {}
-                Ok(()) = reach.changed() => self.ring_armed().await,
+                Ok(()) = reach.changed() => self.take_reach().await,
                 Some(ended) = running.join_next() => {
                     let mut ended = Some(ended);
                     while let Some(one) = ended {
@@ -174,8 +174,19 @@ impl Registrations {
         fails
     }
 
-    /// How often a task is polled depends on whether callbacks may be expected.
-    async fn ring_armed(&self) {
+    /// With another address what was refused may be accepted; and how often a task is polled depends on whether
+    /// callbacks may be expected.
+    async fn take_reach(&self) {
+        let public = self.parts.reach().state().public.map(|public| public.url);
+        let before = std::mem::replace(
+            &mut *self.public.lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            public.clone(),
+        );
+        if before != public
+            && let Err(error) = self.parts.store().write(|context| work::try_now(context, None, "")).await
+        {
+            tracing::warn!(%error, "registrations were not tried again with another address");
+        }
         match self.parts.store().read(work::armed_tasks).await {
             Ok(tasks) => tasks.into_iter().for_each(|task| self.parts.bells().ring_task(task)),
             Err(error) => tracing::warn!(%error, "failed to look up which tasks are called back about"),
@@ -295,7 +306,7 @@ impl Registrations {
                 self.check(&agent, key).await.map_err(|failed| (key, failed))
             }
             (Subject::Known(key), Step::Register, Some(agent)) => {
-                self.put(&agent, key).await.map_err(|failed| (key, failed))
+                self.put_anywhere(&agent, key).await.map_err(|failed| (key, failed))
             }
             (Subject::New(task), _, Some(agent)) => self.put_new(&agent, task).await,
         };
@@ -324,6 +335,6 @@ impl Registrations {
                 return Ok(());
             }
         };
-        self.put(agent, key).await.map_err(|failed| (key, failed))
+        self.put_anywhere(agent, key).await.map_err(|failed| (key, failed))
     }
 }

@@ -70,6 +70,7 @@ GET /api/v1/agents/{agent}
 PUT /api/v1/agents/{agent}/credential
 PUT /api/v1/agents/{agent}/dialect
 POST /api/v1/agents/{agent}/import
+GET /api/v1/agents/{agent}/report
 POST /api/v1/agents/{agent}/send
 POST /api/v1/agents/{agent}/test
 POST /api/v1/agents/{agent}/watch
@@ -77,20 +78,21 @@ GET /api/v1/changes
 GET /api/v1/clients
 POST /api/v1/clients
 DELETE /api/v1/clients/{name}
+PUT /api/v1/focus
 GET /api/v1/health
 GET /api/v1/hello
 GET /api/v1/inbox
 POST /api/v1/inbox/test
 GET /api/v1/inbox/{id}
 POST /api/v1/inbox/{id}/replay
-GET /api/v1/agents/{agent}/report
 GET /api/v1/notices
 POST /api/v1/notices/test
-PUT /api/v1/focus
-POST /api/v1/tasks/{agent}/{taskId}/snooze
 GET /api/v1/openapi.json
 POST /api/v1/page-login
+GET /api/v1/reachability
+POST /api/v1/reachability/test
 POST /api/v1/reconcile
+GET /api/v1/registrations
 POST /api/v1/session
 GET /api/v1/settings
 DELETE /api/v1/settings/{key}
@@ -105,8 +107,13 @@ POST /api/v1/tasks/{agent}/{taskId}/cancel
 GET /api/v1/tasks/{agent}/{taskId}/changes
 PUT /api/v1/tasks/{agent}/{taskId}/follow
 PUT /api/v1/tasks/{agent}/{taskId}/pin
+DELETE /api/v1/tasks/{agent}/{taskId}/registrations
+GET /api/v1/tasks/{agent}/{taskId}/registrations
+POST /api/v1/tasks/{agent}/{taskId}/registrations
+POST /api/v1/tasks/{agent}/{taskId}/registrations/rotate
 GET /api/v1/tasks/{agent}/{taskId}/rendered
 POST /api/v1/tasks/{agent}/{taskId}/reply
+POST /api/v1/tasks/{agent}/{taskId}/snooze
 GET /api/v1/window/calls
 POST /api/v1/window/raise
 ";
