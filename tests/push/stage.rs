@@ -11,7 +11,7 @@ pub const PATIENCE: Duration = Duration::from_secs(40);
 pub struct Stage {
     pub taskbell: Taskbell,
     pub proxy: FaultProxy,
-    pub peer: Peer,
+    _peer: Peer,
 }
 
 impl Stage {
@@ -20,7 +20,7 @@ impl Stage {
         let proxy = FaultProxy::before(peer.port()).await;
         let taskbell = Taskbell::setup().silence(2).start().await;
         taskbell.add_agent("peer", &proxy.url()).await;
-        Self { taskbell, proxy, peer }
+        Self { taskbell, proxy, _peer: peer }
     }
 
     /// No stream can be had from the agent, in the words of an agent that has none.

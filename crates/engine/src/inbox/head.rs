@@ -22,9 +22,9 @@ pub(super) const MAX_BODY: u64 = 2 * 1024 * 1024;
 
 /// Both names that senders give the token's header.
 const TOKEN_HEADERS: [&str; 2] = ["a2a-notification-token", "x-a2a-notification-token"];
-/// A browser's words about a request. No agent sends one.
-const BROWSER_HEADERS: [&str; 4] =
-    ["sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest", "access-control-request-method"];
+/// A browser's words about a request. Node's `fetch` sends `Sec-Fetch-Mode` as well, and so do agents in
+/// JavaScript: that one tells nothing.
+const BROWSER_HEADERS: [&str; 3] = ["sec-fetch-site", "sec-fetch-dest", "access-control-request-method"];
 /// What is kept with a callback, for people. None of it decides anything.
 const KEPT_HEADERS: [&str; 12] = [
     "content-type",

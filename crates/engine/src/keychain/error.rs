@@ -69,6 +69,22 @@ impl KeychainError {
         }
     }
 
+    /// Whether a code is that of a failure of the store as a whole.
+    pub(crate) fn is_code_of_the_store(code: &str) -> bool {
+        let reason = String::new();
+        [
+            Self::NoStore { reason },
+            Self::Locked,
+            Self::TimedOut,
+            Self::WrongPassphrase,
+            Self::NoPassphrase,
+            Self::Stopped,
+            Self::File { doing: "read", kind: std::io::ErrorKind::Other },
+        ]
+        .iter()
+        .any(|error| error.is_of_the_store() && error.code() == code)
+    }
+
     /// The stable word that scripts and the page match on.
     pub fn code(&self) -> &'static str {
         match self {

@@ -78,10 +78,10 @@ impl From<CallError> for Failed {
                 obstacle => obstacle,
             },
             None => match &error.fault {
-                CallFault::CredentialUnavailable(_) => Obstacle::Keyring,
-                CallFault::TokenCommand(_) | CallFault::Setup(_) | CallFault::Unreachable(_) => {
-                    Obstacle::Outage { wait: None }
-                }
+                CallFault::CredentialUnavailable(_)
+                | CallFault::TokenCommand(_)
+                | CallFault::Setup(_)
+                | CallFault::Unreachable(_) => Obstacle::Outage { wait: None },
                 CallFault::NotOffered(_) => Obstacle::NotOffered,
                 _ => Obstacle::Refused,
             },

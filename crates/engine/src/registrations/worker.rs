@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use super::steps::Failed;
 use super::{Registrations, is_local};
 use crate::agents::Agent;
-use crate::keychain::KeychainHealth;
+use crate::keychain::{KeychainError, KeychainHealth};
 use crate::link::LinkState;
 use crate::settings;
 use crate::store::registration_work::{self as work, WorkRow};
@@ -102,9 +102,7 @@ impl Registrations {
         let mut reach = self.parts.reach().changes();
         let mut running: JoinSet<Subject> = JoinSet::new();
         let mut busy: HashMap<Subject, AgentKey> = HashMap::new();
-        let mut keyring_failed = false;
         loop {
-            keyring_failed = self.watch_keyring(keyring_failed).await;
             let due_ms = match self.look().await {
                 Ok(found) => {
                     for job in found.jobs {
@@ -153,25 +151,6 @@ impl Registrations {
                 () = tokio::time::sleep(wait) => {}
             }
         }
-    }
-
-    /// A keyring that works again heals what waits for it.
-    async fn watch_keyring(&self, failed_before: bool) -> bool {
-        let fails = matches!(self.parts.agents().keychain().health(), KeychainHealth::Failing(_));
-        if failed_before && !fails {
-            let woken = self.parts.store().write(|context| {
-                Ok(work::try_now(context, None, "keyring_")?
-                    + work::try_now(context, None, "credential_unavailable")?)
-            });
-            match woken.await {
-                Ok(count) if count > 0 => tracing::info!(count, "the keyring answers again"),
-                Ok(_) => {}
-                Err(error) => {
-                    tracing::warn!(%error, "registrations that wait for the keyring were not woken")
-                }
-            }
-        }
-        fails
     }
 
     /// With another address what was refused may be accepted; and how often a task is polled depends on whether
@@ -239,6 +218,11 @@ impl Registrations {
         // While there is no address nothing is made anew: it may be the same again in a moment.
         standing.address_is_current =
             address.as_ref().is_none_or(|address| address.callback(&row.path) == row.url);
+        // Whoever used the keyring meanwhile found that it works again. A try that fails says the opposite.
+        let keyring_works = !matches!(self.parts.agents().keychain().health(), KeychainHealth::Failing(_));
+        if keyring_works && row.failure_code.as_deref().is_some_and(KeychainError::is_code_of_the_store) {
+            standing.next_try_at_ms = None;
+        }
         let next = next(&standing, now_ms);
         let is_down = agent.as_ref().is_some_and(|agent| agent.link.state() == LinkState::Down);
         match (next, standing.stage) {
