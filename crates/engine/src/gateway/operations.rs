@@ -189,11 +189,16 @@ impl Caller {
         let row = self.task_or_lost(task_id, note).await?;
         let key = row.key;
         self.gateway.parts.hubs().caught_up(key).await;
-        let known = match last {
-            LastEvent::Known(id) => self.missed(key, id).await?.map(|missed| (id, missed)),
-            LastEvent::None | LastEvent::Unknown => None,
+        // Most of it is read beside the writer; what is being written at this moment, and whether all is known,
+        // is seen on it alone.
+        let (early, place) = match last {
+            LastEvent::Known(id) => {
+                let early = self.missed(key, id).await?.unwrap_or_default();
+                let place = early.last().map_or(id, |event| event.id);
+                (early, Some(place))
+            }
+            LastEvent::None | LastEvent::Unknown => (Vec::new(), None),
         };
-        let place = known.as_ref().map(|(id, missed)| missed.last().map_or(*id, |event| event.id));
         let dialect = self.dialect;
         let join = move |context: &mut crate::store::WriteContext<'_>| {
             gateway_log::join(context, key, dialect, place)
@@ -203,8 +208,8 @@ impl Caller {
         note.set_state(joined.task.status.state);
         let lost = faults::lost(&row, dialect);
         let mut first = VecDeque::new();
-        if let (Some((_, missed)), Some(rest)) = (known, joined.missed) {
-            for event in missed.iter().chain(&rest) {
+        if let Some(rest) = joined.missed {
+            for event in early.iter().chain(&rest) {
                 first.push_back(First::Event(Some(event.id), event.line(dialect)));
             }
             if joined.verdict.is_some() {

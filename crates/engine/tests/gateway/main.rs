@@ -2,5 +2,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a test says what went wrong by panicking")]
 
+mod access;
+mod card;
+mod hostile;
+mod listeners;
 mod methods;
+mod outages;
+mod replay;
+mod rest;
 mod support;

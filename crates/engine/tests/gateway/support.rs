@@ -199,6 +199,11 @@ impl Words {
 pub const BOTH: [Words; 2] = [Words(Dialect::V03), Words(Dialect::V1)];
 
 impl Client {
+    /// The same client of an engine that was started anew.
+    pub fn at(&self, world: &World) -> Self {
+        Self { base: format!("{}/agents/demo", world.address()), ..self.clone() }
+    }
+
     pub fn post(&self) -> reqwest::RequestBuilder {
         self.request(reqwest::Method::POST, "/")
     }
