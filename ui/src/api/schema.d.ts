@@ -466,6 +466,93 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/registrations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The registrations of all tasks that are not done with, the oldest first. */
+        get: operations["list_registrations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{agent}/{taskId}/registrations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task's registrations, the oldest first, and why there are none by themselves where that is so. */
+        get: operations["list_of_task"];
+        put?: never;
+        /** Asks the task's agent to call back, now; one that is there already is made anew. */
+        post: operations["register"];
+        /** Takes a task's registrations back. Senders are told that they are gone; none is made again by itself. */
+        delete: operations["remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{agent}/{taskId}/registrations/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives a task's registration new proofs and reads back that the agent has it. The old ones hold 24 h more. */
+        post: operations["rotate"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reachability": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where agents reach the inbox, and what the last test of the public address found. */
+        get: operations["show_reachability"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/reachability/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls ourselves back through the public address, and looks that nothing else of ours answers there. */
+        post: operations["test_reachability"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/notices": {
         parameters: {
             query?: never;
@@ -1403,6 +1490,29 @@ export interface components {
             /** @description The notification token, under either name of its header. */
             token: string;
         };
+        /** @description Where agents reach the inbox. */
+        ReachView: {
+            /** @description Where the inbox listens on this machine. */
+            inbox?: string | null;
+            /** @description What agents elsewhere are given. */
+            publicUrl?: string | null;
+            /** @description `start`, `setting` or `tunnel`. */
+            source?: string | null;
+            /** @description `never`, `reached` or `failing`. */
+            test: string;
+            testAt?: components["schemas"]["UtcTime"] | null;
+            testFailure?: components["schemas"]["ReasonView"] | null;
+            /** @description `off`, `starting`, `up` or `down`. */
+            tunnel: string;
+            tunnelDetail?: string | null;
+        };
+        /** @description Why something is not so. */
+        ReasonView: {
+            /** @description Stable. */
+            code: string;
+            /** @description One line for people. */
+            detail: string;
+        };
         /** @description What reading one task found. */
         ReconcileItem: {
             after: components["schemas"]["ShownState"];
@@ -1435,6 +1545,54 @@ export interface components {
         };
         /** @enum {string} */
         ReconcileVerdict: "unchanged" | "changed" | "lost" | "wrong-identity" | "unreachable";
+        /** @description How a registration is wanted. */
+        RegisterRequest: {
+            /** @description `bearer`, which is the default, or `basic`. */
+            scheme?: string | null;
+        };
+        /** @description One registration. */
+        RegistrationView: {
+            agent: string;
+            answersUntil?: components["schemas"]["UtcTime"] | null;
+            /** @description Ours. */
+            configId: string;
+            createdAt: components["schemas"]["UtcTime"];
+            /** @description The agent wrote a secret of it into an answer. */
+            echoed: boolean;
+            endedAt?: components["schemas"]["UtcTime"] | null;
+            failure?: components["schemas"]["ReasonView"] | null;
+            /** Format: int64 */
+            id: number;
+            /**
+             * Format: int64
+             * @description Counts the rotations from 1.
+             */
+            keyVersion: number;
+            lastCallbackAt?: components["schemas"]["UtcTime"] | null;
+            nextTryAt?: components["schemas"]["UtcTime"] | null;
+            oldProofUntil?: components["schemas"]["UtcTime"] | null;
+            /** @description `any` or `all`: how many of the proofs a callback must show. */
+            policy: string;
+            registeredAt?: components["schemas"]["UtcTime"] | null;
+            /** @description What the agent calls it. */
+            remoteId?: string | null;
+            removedAt?: components["schemas"]["UtcTime"] | null;
+            /** @description `bearer` or `basic`. */
+            scheme?: string | null;
+            /** @description `pending`, `active`, `failed`, `ended` or `removed`. */
+            state: string;
+            task: string;
+            /** @description The address that the agent was given, its last segment cut short. */
+            url: string;
+            withdrawnAt?: components["schemas"]["UtcTime"] | null;
+        };
+        /** @description Registrations, and why there are not more. */
+        RegistrationsView: {
+            items: components["schemas"]["RegistrationView"][];
+            /** @description Always null: the list is whole. */
+            next?: string | null;
+            reason?: components["schemas"]["ReasonView"] | null;
+        };
         RenderedArtifact: {
             artifactId: string;
             blocks: components["schemas"]["BlockView"][];
@@ -1542,6 +1700,8 @@ export interface components {
             /** @description A JSON value sent as a data part. */
             data?: unknown;
             files?: components["schemas"]["FilePart"][];
+            /** @description Whether the agent is to call back about the task; absent: as is set for the agent. */
+            push?: boolean | null;
             text: string;
         };
         SentTask: {
@@ -1584,7 +1744,7 @@ export interface components {
             history: unknown[];
             metadata: Record<string, never>;
             /** @description Our registrations at the agent. */
-            registrations: unknown[];
+            registrations: components["schemas"]["RegistrationView"][];
             /** @description The 1.0 status. */
             status: unknown;
             /** @description The newest changes, the oldest first. */
@@ -2557,6 +2717,215 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReplayView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_registrations: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistrationsView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_of_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistrationsView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    register: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RegisterRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistrationView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistrationsView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    rotate: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RegistrationView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_reachability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    test_reachability: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReachView"];
                 };
             };
             default: {
