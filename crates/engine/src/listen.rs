@@ -72,7 +72,8 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { connections: 512, head: Duration::from_secs(10), buffer: 64 * 1024 }
+        // A client of the gateway keeps one for each task that it listens to.
+        Self { connections: 4_096, head: Duration::from_secs(10), buffer: 64 * 1024 }
     }
 }
 

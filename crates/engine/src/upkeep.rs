@@ -46,6 +46,7 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
                 Ok(rows::prune(context, before_ms, AT_ONCE)?
                     + changes::prune(context, before_ms, AT_ONCE)?
                     + crate::store::notices::prune(context, before_ms, AT_ONCE)?
+                    + crate::store::gateway_log::prune(context, AT_ONCE)?
                     + crate::store::bodies::prune(context, AT_ONCE)?
                     + deliveries::prune(context, before_ms, AT_ONCE)?)
             })

@@ -656,6 +656,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/gateway/traffic": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What clients asked, the newest first: method, task, state, time and octets, and no content. */
+        get: operations["list_traffic"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -1474,6 +1491,42 @@ export interface components {
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
         };
+        /** @description One page of a list. */
+        Page_TrafficView: {
+            items: {
+                agent: string;
+                at: components["schemas"]["UtcTime"];
+                /** @description `JSONRPC` or `HTTP+JSON`. */
+                binding: string;
+                /** @description By name; it may be revoked since. */
+                client: string;
+                /** @description `0.3` or `1.0`: the words it was asked in. */
+                dialect: string;
+                /**
+                 * Format: int64
+                 * @description The code of JSON-RPC; null: none.
+                 */
+                errorCode?: number | null;
+                /** Format: int64 */
+                id: number;
+                /** @description By its 1.0 name. */
+                method: string;
+                /** Format: int64 */
+                octetsIn: number;
+                /** Format: int64 */
+                octetsOut: number;
+                /** @description The task's as it was answered, or told last: the lowercase words. */
+                state?: string | null;
+                taskId?: string | null;
+                /**
+                 * Format: int64
+                 * @description Until the answer was whole, for a stream until it ended.
+                 */
+                tookMs: number;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
         PinDialectRequest: {
             /** @description `0.3` or `1.0`; null: as observed. */
             dialect?: string | null;
@@ -1782,6 +1835,38 @@ export interface components {
             waitingSince?: components["schemas"]["UtcTime"] | null;
             /** @description The first line of the agent's last words on the state, cleaned. A stranger's text. */
             words?: string | null;
+        };
+        /** @description A request of a client, without any content. */
+        TrafficView: {
+            agent: string;
+            at: components["schemas"]["UtcTime"];
+            /** @description `JSONRPC` or `HTTP+JSON`. */
+            binding: string;
+            /** @description By name; it may be revoked since. */
+            client: string;
+            /** @description `0.3` or `1.0`: the words it was asked in. */
+            dialect: string;
+            /**
+             * Format: int64
+             * @description The code of JSON-RPC; null: none.
+             */
+            errorCode?: number | null;
+            /** Format: int64 */
+            id: number;
+            /** @description By its 1.0 name. */
+            method: string;
+            /** Format: int64 */
+            octetsIn: number;
+            /** Format: int64 */
+            octetsOut: number;
+            /** @description The task's as it was answered, or told last: the lowercase words. */
+            state?: string | null;
+            taskId?: string | null;
+            /**
+             * Format: int64
+             * @description Until the answer was whole, for a stream until it ended.
+             */
+            tookMs: number;
         };
         UnknownOutcome: {
             /** @description By which the user may find out. */
@@ -3137,6 +3222,38 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_traffic: {
+        parameters: {
+            query?: {
+                /** @description 1 to 1000, 100 where none is given */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TrafficView"];
+                };
             };
             default: {
                 headers: {

@@ -72,11 +72,11 @@ async fn answer(
     }
     let is_rpc = below.is_empty() || below == "/";
     if let Err(refusal) = check_type(&request, is_rpc) {
-        return refusal;
+        return *refusal;
     }
     let client = match site.client(request.headers()) {
         Ok(client) => client,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     if is_rpc {
         rpc::answer(site, client, request).await
@@ -105,7 +105,7 @@ impl Site {
         Some(Self { gateway, base: format!("http://{host}{root}"), agent, below, stop: state.stop.clone() })
     }
 
-    fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, Response> {
+    fn client(&self, headers: &HeaderMap) -> Result<Arc<Client>, Box<Response>> {
         let mut given = headers.get_all(header::AUTHORIZATION).iter();
         let key = match (given.next(), given.next()) {
             (Some(value), None) => value.to_str().ok().and_then(|text| {
@@ -119,7 +119,7 @@ impl Site {
             let mut refusal = refused(StatusCode::UNAUTHORIZED, "unauthorized", text);
             let challenge = HeaderValue::from_static("Bearer realm=\"taskbell\"");
             refusal.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-            return Err(refusal);
+            return Err(Box::new(refusal));
         };
         if client.may_ask(Instant::now()) {
             Ok(client)
@@ -127,7 +127,7 @@ impl Site {
             let text = "too many requests: wait a second";
             let mut refusal = refused(StatusCode::TOO_MANY_REQUESTS, "too_many_requests", text);
             refusal.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            Err(refusal)
+            Err(Box::new(refusal))
         }
     }
 
@@ -154,7 +154,7 @@ impl Site {
 }
 
 /// A body must say that it is JSON. Requests without one may leave the type out.
-fn check_type(request: &Request, is_rpc: bool) -> Result<(), Response> {
+fn check_type(request: &Request, is_rpc: bool) -> Result<(), Box<Response>> {
     let has_body = !request.body().is_end_stream();
     let given = request.headers().get(header::CONTENT_TYPE);
     if given.is_none() && !(has_body && *request.method() == Method::POST) {
@@ -176,7 +176,7 @@ fn check_type(request: &Request, is_rpc: bool) -> Result<(), Response> {
     } else {
         error.rest()
     };
-    Err(closing(document(StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json", &body)))
+    Err(Box::new(closing(document(StatusCode::UNSUPPORTED_MEDIA_TYPE, "application/json", &body))))
 }
 
 /// Why a body was not taken.

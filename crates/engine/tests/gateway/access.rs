@@ -139,7 +139,8 @@ async fn anothers_task_looks_like_one_that_never_was() {
     let (one, other) = (world.client("one").await, world.client("other").await);
     let words = Words(Dialect::V1);
     let task = one.start(words, "steps=100 interval=0.1").await;
-    let outgoing = Outgoing { text: "steps=100 interval=0.1".into(), context_id: None, parts: Vec::new() };
+    let outgoing =
+        Outgoing { text: "steps=100 interval=0.1".into(), context_id: None, parts: Vec::new(), push: None };
     let Sent::Task(key) = world.engine().engine().send(&agent_name(), outgoing).await.unwrap() else {
         panic!("a task")
     };

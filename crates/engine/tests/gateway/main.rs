@@ -11,3 +11,4 @@ mod outages;
 mod replay;
 mod rest;
 mod support;
+mod traffic;

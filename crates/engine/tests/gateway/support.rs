@@ -281,8 +281,8 @@ impl Heard {
 
     /// The octets of `result`, as they were sent.
     pub fn octets(&self) -> &str {
-        let begin = self.data.find("\"result\":").unwrap() + "\"result\":".len();
-        &self.data[begin..self.data.len() - 1]
+        let (_, result) = self.data.split_once("\"result\":").unwrap();
+        result.strip_suffix('}').unwrap()
     }
 
     /// task, message, status or artifact, in either dialect.

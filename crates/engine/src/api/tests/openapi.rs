@@ -79,6 +79,7 @@ GET /api/v1/clients
 POST /api/v1/clients
 DELETE /api/v1/clients/{name}
 PUT /api/v1/focus
+GET /api/v1/gateway/traffic
 GET /api/v1/health
 GET /api/v1/hello
 GET /api/v1/inbox

@@ -1,4 +1,4 @@
-//! Clients of the gateway.
+//! Clients of the gateway, and what they asked.
 
 use serde::{Deserialize, Serialize};
 use taskbell_core::ids::ClientName;
@@ -36,4 +36,30 @@ impl std::fmt::Debug for NewClientView {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("NewClientView").field("name", &self.name).finish_non_exhaustive()
     }
+}
+
+/// A request of a client, without any content.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficView {
+    pub id: u64,
+    pub at: UtcTime,
+    /// By name; it may be revoked since.
+    pub client: String,
+    pub agent: String,
+    /// `0.3` or `1.0`: the words it was asked in.
+    pub dialect: String,
+    /// `JSONRPC` or `HTTP+JSON`.
+    pub binding: String,
+    /// By its 1.0 name.
+    pub method: String,
+    pub task_id: Option<String>,
+    /// The task's as it was answered, or told last: the lowercase words.
+    pub state: Option<String>,
+    /// The code of JSON-RPC; null: none.
+    pub error_code: Option<i64>,
+    /// Until the answer was whole, for a stream until it ended.
+    pub took_ms: u64,
+    pub octets_in: u64,
+    pub octets_out: u64,
 }

@@ -25,7 +25,7 @@ pub use agent::{
     NewAgentRequest, OddityView, PinDialectRequest, ReportCardView, SecretText,
 };
 pub use change::ChangeView;
-pub use client::{ClientView, NewClientRequest, NewClientView};
+pub use client::{ClientView, NewClientRequest, NewClientView, TrafficView};
 pub use health::{HealthItem, HealthState, HealthView};
 pub use inbox::{
     CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
