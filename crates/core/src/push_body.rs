@@ -1,8 +1,8 @@
 //! What a callback that leaves says: the task as it was at the change, in the dialect of the registration.
 
-use crate::dialect::v1::Extras;
-use crate::dialect::{Dialect, v1, v03};
-use crate::task::{StatusUpdate, StreamEvent, Task};
+use crate::dialect::Dialect;
+use crate::task::{StreamEvent, Task};
+use crate::{json, relay};
 
 /// Larger tasks go as a status update; the receiver reads the rest.
 pub const TASK_MOST: usize = 1 << 20;
@@ -36,36 +36,27 @@ pub fn content_type(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The body: in 1.0 `{"task":T}` with T as an answer to GetTask has it, in 0.3 the bare task. Members that no
-/// version names are left out, since receivers refuse them.
+/// The body: in 1.0 `{"task":T}` with T octet for octet as our answer to GetTask has it, in 0.3 the bare task.
 pub fn body(task: &Task, dialect: Dialect, form: BodyForm) -> String {
     if form == BodyForm::Task {
-        let whole = render(&StreamEvent::Task(task.clone()), dialect);
+        let whole = json::write_line(&relay::task_value(task, dialect));
+        let whole = match dialect {
+            Dialect::V1 => format!("{{\"task\":{whole}}}"),
+            Dialect::V03 => whole,
+        };
         if whole.len() <= TASK_MOST {
             return whole;
         }
     }
-    let mut update = StatusUpdate {
-        task_id: Some(task.id.clone()),
-        context_id: task.context_id.clone(),
-        status: task.status.clone(),
-        is_final: None,
-        metadata: serde_json::Map::new(),
-        extra: serde_json::Map::new(),
-    };
-    let status = render(&StreamEvent::Status(update.clone()), dialect);
+    let mut update = relay::status_event(task);
+    let status = relay::event_line(&update, dialect);
     if status.len() <= TASK_MOST {
         return status;
     }
-    update.status.message = None;
-    render(&StreamEvent::Status(update), dialect)
-}
-
-fn render(event: &StreamEvent, dialect: Dialect) -> String {
-    match dialect {
-        Dialect::V1 => v1::stream_event(event, Extras::Drop).to_string(),
-        Dialect::V03 => v03::stream_event(event, Extras::Drop).to_string(),
+    if let StreamEvent::Status(update) = &mut update {
+        update.status.message = None;
     }
+    relay::event_line(&update, dialect)
 }
 
 #[cfg(test)]
@@ -91,7 +82,7 @@ mod tests {
     #[test]
     fn in_v1_the_task_is_wrapped_and_is_what_a_read_answers() {
         let task = task("done");
-        let read = v1::task(&task, Extras::Drop).to_string();
+        let read = json::write_line(&relay::task_value(&task, Dialect::V1));
         assert_eq!(body(&task, Dialect::V1, BodyForm::Task), format!("{{\"task\":{read}}}"));
         assert!(!read.contains("unheardOf"));
     }

@@ -119,7 +119,7 @@ async fn outcome(
         Request::GetPushConfig { task_id, config_id } => {
             world.push_config(user, &task_id, config_id.as_deref())?.v1(&task_id)
         }
-        Request::ListPushConfigs { task_id } => {
+        Request::ListPushConfigs { task_id, .. } => {
             let configs = world.push_configs(user, &task_id)?;
             json!({ "configs": configs.iter().map(|config| config.v1(&task_id)).collect::<Vec<_>>() })
         }

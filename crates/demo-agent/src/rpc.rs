@@ -136,7 +136,7 @@ async fn outcome(
                 Dialect::V1 => config.v1(&task_id),
             }
         }
-        Request::ListPushConfigs { task_id } => {
+        Request::ListPushConfigs { task_id, .. } => {
             let configs = world.push_configs(user, &task_id)?;
             match dialect {
                 Dialect::V03 => configs.iter().map(|config| config.v03(&task_id)).collect(),

@@ -106,9 +106,9 @@ impl Engine {
         let parts = Parts::new(store, agents, clock, times);
         let public_url = parts.store().read(settings::public_url).await?;
         parts.reach().set_source(AddressSource::Setting, public_url);
-        let gateway = Gateway::load(parts.clone()).await?;
-        let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let (dispatcher, callbacks) = Dispatcher::new(parts.clone(), keychain.clone()).await?;
+        let gateway = Gateway::load(parts.clone(), dispatcher.clone()).await?;
+        let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let engine = Self(Arc::new(Inner {
             notifier,
             dispatcher,

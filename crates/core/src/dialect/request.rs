@@ -133,6 +133,9 @@ pub enum Request {
     },
     ListPushConfigs {
         task_id: TaskId,
+        /// 1.0 only.
+        page_size: Option<u32>,
+        page_token: Option<String>,
     },
     DeletePushConfig {
         task_id: TaskId,
@@ -225,7 +228,9 @@ pub fn params(operation: Operation, dialect: Dialect, value: Value) -> Result<Re
             }
         }
         Operation::ListPushConfigs => {
-            Request::ListPushConfigs { task_id: push_names(&mut members, dialect)?.0 }
+            let page_size = number(&mut members, &["pageSize", "page_size"], 1, 100)?;
+            let page_token = members.text(&["pageToken", "page_token"])?.filter(|token| !token.is_empty());
+            Request::ListPushConfigs { task_id: push_names(&mut members, dialect)?.0, page_size, page_token }
         }
         Operation::DeletePushConfig => {
             let (task_id, config_id) = push_names(&mut members, dialect)?;

@@ -21,6 +21,14 @@ pub struct Registered {
     pub warning: Option<&'static str>,
 }
 
+/// A config that may be stored.
+#[derive(Debug, Clone)]
+pub struct Judged {
+    wanted: push_rules::Registration,
+    origin: String,
+    warning: Option<&'static str>,
+}
+
 /// Why a config was not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegisterError {
@@ -66,19 +74,19 @@ pub struct About<'a> {
 }
 
 impl Dispatcher {
-    /// Stores a config of a client for a task of its own.
-    pub async fn register(
+    /// Judges a config without storing it: its text, and where its name leads to now.
+    pub async fn check(
         &self,
-        about: About<'_>,
+        client: ClientKey,
+        name: &ClientName,
         config: PushConfig,
         dialect: Dialect,
-    ) -> Result<Registered, RegisterError> {
+    ) -> Result<Judged, RegisterError> {
         let wanted = push_rules::judge(config, dialect).map_err(RegisterError::Refused)?;
-        let store = self.0.parts.store();
         let (origin, warning) = match &wanted.target {
             Wanted::Public(target) => {
                 let look = self.0.outbound.look(target).await.map_err(|fault| {
-                    tracing::warn!(client = %about.name, code = fault.code(), "a callback target was refused");
+                    tracing::warn!(client = %name, code = fault.code(), "a callback target was refused");
                     RegisterError::RefusedByPolicy
                 })?;
                 let warning = match look {
@@ -88,16 +96,31 @@ impl Dispatcher {
                 (target.origin(), warning)
             }
             Wanted::Loopback(target) => {
-                let (client, port) = (about.client, target.port());
-                if !store.read(move |connection| targets::is_approved(connection, client, port)).await? {
-                    return Err(RegisterError::NotApproved { client: about.name.clone(), port });
+                let port = target.port();
+                let read =
+                    move |connection: &rusqlite::Connection| targets::is_approved(connection, client, port);
+                if !self.0.parts.store().read(read).await? {
+                    return Err(RegisterError::NotApproved { client: name.clone(), port });
                 }
                 (targets::loopback_origin(port), None)
             }
         };
+        Ok(Judged { wanted, origin, warning })
+    }
+
+    /// Stores a config of a client for a task of its own.
+    pub async fn register(
+        &self,
+        about: About<'_>,
+        config: PushConfig,
+        dialect: Dialect,
+    ) -> Result<Registered, RegisterError> {
+        let Judged { wanted, origin, warning } =
+            self.check(about.client, about.name, config, dialect).await?;
         if let Some(warning) = warning {
             tracing::warn!(client = %about.name, origin, warning, "a callback target was accepted");
         }
+        let store = self.0.parts.store();
         let token = self.keep(about.client, wanted.token).await?;
         let credentials = self.keep(about.client, wanted.credentials).await?;
         let new = NewConfig {

@@ -38,6 +38,7 @@ use std::sync::Arc;
 use taskbell_core::dialect::Dialect;
 
 use crate::agents::Agent;
+use crate::dispatcher::Dispatcher;
 use crate::parts::Parts;
 use crate::store::{StoreError, gateway_log};
 use crate::tasks::Tasks;
@@ -51,15 +52,16 @@ pub struct Gateway {
     parts: Parts,
     clients: Clients,
     tasks: Tasks,
+    dispatcher: Dispatcher,
 }
 
 impl Gateway {
-    pub async fn load(parts: Parts) -> Result<Self, StoreError> {
+    pub async fn load(parts: Parts, dispatcher: Dispatcher) -> Result<Self, StoreError> {
         let hubs = parts.hubs().clone();
         parts.store().write(move |context| gateway_log::install(context, hubs)).await?;
         let clients = Clients::load(parts.store().clone()).await?;
         let tasks = Tasks::new(parts.clone());
-        Ok(Self { parts, clients, tasks })
+        Ok(Self { parts, clients, tasks, dispatcher })
     }
 
     pub fn clients(&self) -> &Clients {

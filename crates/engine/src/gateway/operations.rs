@@ -69,7 +69,7 @@ impl Caller {
                 push::answer(self, &self.task(&task_id, note).await?, request).await?
             }
             Request::GetPushConfig { ref task_id, .. }
-            | Request::ListPushConfigs { ref task_id }
+            | Request::ListPushConfigs { ref task_id, .. }
             | Request::DeletePushConfig { ref task_id, .. } => {
                 let row = self.task(task_id, note).await?;
                 push::answer(self, &row, request).await?

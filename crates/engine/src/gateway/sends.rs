@@ -152,6 +152,10 @@ impl Caller {
         note: &mut Note,
     ) -> Result<Made, ErrorAnswer> {
         self.check_references(&params.message).await?;
+        // Before anything leaves: a task that runs cannot be taken back for its config.
+        if let Some(config) = &params.push_config {
+            push::check_inline(self, config).await?;
+        }
         let row = match &params.message.task_id {
             Some(task_id) => Some(self.task(task_id, note).await?),
             None => None,
@@ -289,6 +293,9 @@ impl Caller {
         let joined = joined.map_err(|error| faults::of_store(&error))?;
         if joined.task.status.state.is_terminal() {
             return Err(faults::terminal(&row));
+        }
+        if let Some(config) = params.push_config.clone() {
+            push::register_along(self, &row, config).await?;
         }
         let (started, started_ms) = (parts.next_order(), parts.now_ms());
         let answer = self.agent.client().send(&request(&params)).await;

@@ -8,6 +8,7 @@ mod hostile;
 mod listeners;
 mod methods;
 mod outages;
+mod push;
 mod replay;
 mod rest;
 mod support;

@@ -238,7 +238,7 @@ async fn tasks_are_listed_in_pages_the_latest_first_also_of_an_old_agent() {
 }
 
 #[tokio::test]
-async fn the_extended_card_and_push_configs_of_an_agent_without_them_are_refused_by_name() {
+async fn the_extended_card_of_an_agent_without_one_is_refused_by_name() {
     let world = World::new().await;
     let client = world.client("editor").await;
     assert_eq!(client.error("GetExtendedAgentCard", Value::Null).await, -32004);
