@@ -33,8 +33,9 @@ fmt: ## Format Rust and the page
 lint: ui ## Formatting, clippy and types, with warnings as errors
 	@scripts/lint
 
-bench: ## Side-by-side measurements, release build
+bench: ui ## Side-by-side measurements, release build
 	@scripts/setup test
+	cargo build --locked --release -p taskbell -p taskbell-desktop --bins --example minimal-window
 	cargo run --locked --release -p taskbell-benches
 
 setup: ## Install what running and testing need

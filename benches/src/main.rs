@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what is measured | [`rows`], one room a row |
 //! | the programs measured and what feeds them | [`roles`] |
+//! | a desktop for programs with a window | [`screen`] |
 //! | starting, asking and weighing a program | [`program`] |
 //! | how figures are shown | [`table`] |
 //! | what they were measured on | [`machine`] |
@@ -16,6 +17,7 @@ mod machine;
 mod program;
 mod roles;
 mod rows;
+mod screen;
 mod table;
 mod wire;
 
@@ -51,6 +53,8 @@ enum Command {
     Start,
     /// Durable writes with group commit
     Store,
+    /// The window beside the least one there is; its page under a quick feed
+    Window,
     #[command(hide = true, subcommand)]
     Role(Role),
     /// The row of `restart`, within a network namespace where nobody else connects
@@ -117,6 +121,9 @@ async fn measure(command: Option<Command>, scale: Scale) -> Result<(), Failure> 
     }
     if wants(&Command::Start) {
         failed |= told(rows::start::run(scale, &mut table).await, "start");
+    }
+    if wants(&Command::Window) {
+        failed |= told(rows::window::run(scale, &mut table).await, "window");
     }
     if wants(&Command::Sweep) {
         failed |= told(rows::sweep::run(scale, &mut table).await, "sweep");

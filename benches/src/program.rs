@@ -80,22 +80,50 @@ impl Program {
 
     /// Proportional set size, KiB: shared pages are divided among those who share them.
     pub fn memory_kib(&self) -> Result<f64, Failure> {
-        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", self.pid))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("no Pss line")?;
-        Ok(line.trim().trim_end_matches(" kB").parse()?)
+        pss_kib(self.pid)
     }
 
     /// Seconds of CPU time since its start, in user space and in the kernel.
     pub fn cpu_seconds(&self) -> Result<f64, Failure> {
-        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.pid))?;
-        // The name stands in parentheses and may hold anything.
-        let (_, rest) = text.rsplit_once(')').ok_or("no name in stat")?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |at: usize| -> Result<f64, Failure> {
-            Ok(fields.get(at).ok_or("stat is too short")?.parse::<f64>()?)
-        };
-        Ok((ticks(11)? + ticks(12)?) / TICKS_PER_SECOND)
+        let ticks = stat_field(self.pid, 11)? + stat_field(self.pid, 12)?;
+        Ok(ticks / TICKS_PER_SECOND)
     }
+}
+
+/// Proportional set size of a process, KiB.
+pub fn pss_kib(pid: u32) -> Result<f64, Failure> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).ok_or("no Pss line")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// A process, what it started, and what that started.
+pub fn family(pid: u32) -> Result<Vec<u32>, Failure> {
+    let mut parents = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        // One that has just ended has no parent.
+        if let Ok(parent) = stat_field(pid, 1) {
+            parents.push((pid, parent as u32));
+        }
+    }
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(parent) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(pid, _)| *pid));
+        at += 1;
+    }
+    Ok(found)
+}
+
+/// A number of `/proc/PID/stat`, counted from the state, which is 0.
+fn stat_field(pid: u32, at: usize) -> Result<f64, Failure> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    // The name stands in parentheses and may hold anything.
+    let (_, rest) = text.rsplit_once(')').ok_or("no name in stat")?;
+    Ok(rest.split_whitespace().nth(at).ok_or("stat is too short")?.parse()?)
 }
 
 /// A folder for one program's data, gone afterwards.

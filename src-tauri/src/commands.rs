@@ -1,7 +1,7 @@
 //! What the page may ask of this program. Each command needs a permission of the same name; there are no
 //! others, and no plugin answers the page.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tauri::ipc::Channel;
@@ -67,8 +67,20 @@ pub async fn open_external(url: String) -> Result<(), Refused> {
     }
 }
 
-/// The page has drawn its first frame.
+/// How far the page has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shown {
+    /// A first frame, of whatever it is.
+    Frame,
+    /// What the engine knows, ready to be used.
+    Tasks,
+}
+
+/// The page is on the screen.
 #[tauri::command]
-pub fn page_painted(desk: State<'_, Desk>) {
+pub fn page_shows(desk: State<'_, Desk>, what: Shown) {
     desk.note_painted();
+    // The measurement of the start reads this line.
+    tracing::debug!("the page shows {what:?}");
 }

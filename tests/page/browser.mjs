@@ -28,8 +28,11 @@ export function launch(more = []) {
   });
 }
 
-/** A page of its own session, with what went wrong in it. Nothing but the engine can be asked. */
-export async function open(browser, engine, options = {}) {
+/**
+ * A page of its own session, with what went wrong in it. Nothing but the engine can be asked. `first` runs before
+ * anything of the page.
+ */
+export async function open(browser, engine, { first, ...options } = {}) {
   const context = await browser.newContext({
     viewport: { width: 1280, height: 800 },
     colorScheme: "light",
@@ -38,6 +41,7 @@ export async function open(browser, engine, options = {}) {
   });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
+  if (first) await page.addInitScript(first);
   page.problems = [];
   page.asked = [];
   page.on("pageerror", (error) => page.problems.push(String(error)));

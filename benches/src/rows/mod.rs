@@ -5,6 +5,7 @@ pub mod start;
 pub mod store;
 pub mod streams;
 pub mod sweep;
+pub mod window;
 
 use serde_json::Value;
 

@@ -151,7 +151,7 @@ fn updated_ms(now_ms: i64, tasks: usize, key: usize) -> i64 {
     now_ms - behind * (week_ms / tasks as i64)
 }
 
-async fn fill(folder: &Path, tasks: usize, now_ms: i64) -> Result<(), Failure> {
+pub(super) async fn fill(folder: &Path, tasks: usize, now_ms: i64) -> Result<(), Failure> {
     let (store, _) = Store::open(folder, wall_clock())?;
     store.close(Duration::from_secs(10)).await?;
     let mut connection = Connection::open(folder.join("taskbell.db"))?;

@@ -13,6 +13,8 @@ export type FeedEvent =
   | { type: "change"; change: Change }
   /** Changes may have been missed: read everything again. */
   | { type: "reset" }
+  /** The engine that was listened to has ended, and the program behind the page runs one now. */
+  | { type: "took-over" }
   | { type: "link"; link: Link };
 
 export interface Host {
@@ -26,6 +28,8 @@ export interface Host {
   onChanges(apply: (event: FeedEvent) => void, afterSeq?: number): () => void;
   /** The user chose a task outside of the page, in a notice or the tray. Hosts without such places have none of it. */
   onOpenTask?(open: (task: string) => void): () => void;
+  /** What the engine knows is on the screen for the first time. */
+  isUsable?(): void;
   /** Opens an http or https address in the user's browser. The page has asked the user before. */
   openExternal(url: string): Promise<void>;
 }

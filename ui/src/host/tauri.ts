@@ -12,6 +12,7 @@ type Message =
   | { type: "changes"; changes: Change[] }
   | { type: "reset" }
   | { type: "link"; link: "live" | "lost" }
+  | { type: "took-over" }
   | { type: "open-task"; task: string };
 
 let openTask: ((task: string) => void) | undefined;
@@ -42,6 +43,7 @@ function onChanges(apply: (event: FeedEvent) => void, afterSeq?: number): () => 
         for (const change of message.changes) apply({ type: "change", change });
         break;
       case "reset":
+      case "took-over":
       case "link":
         apply(message);
         break;
@@ -87,12 +89,19 @@ export const tauriHost: Host = {
       openTask = undefined;
     };
   },
+  isUsable: () => {
+    show("tasks");
+  },
   openExternal: (url) =>
     invoke<undefined>("open_external", { url }).catch((error: unknown) => Promise.reject(failed(error))),
 };
 
-// The program gives a hint when this does not come: some graphics drivers show an empty window.
-if (isTauri())
+/** Tells, once the next frame is on the screen, how far the page has come. */
+function show(what: "frame" | "tasks"): void {
   requestAnimationFrame(() =>
-    requestAnimationFrame(() => void invoke("page_painted").catch(() => undefined)),
+    requestAnimationFrame(() => void invoke("page_shows", { what }).catch(() => undefined)),
   );
+}
+
+// The program gives a hint when this does not come: some graphics drivers show an empty window.
+if (isTauri()) show("frame");
