@@ -85,7 +85,18 @@ impl Desk {
     pub fn runs(&self, engine: RunningEngine) {
         let door = engine.door();
         *lock(&self.running) = Some(engine);
-        self.engine.send_replace(Engine::Reached(door));
+        self.engine.send_replace(Engine::Reached(door.clone()));
+        // A page that listened to another engine listens to this one.
+        let mut page = lock(&self.page);
+        if let Some(channel) = page.channel.clone() {
+            page.feed(door, None, channel.clone());
+            send(&channel, Message::TookOver);
+        }
+    }
+
+    /// The engine of another process has ended, and one of this process starts. Until it stands, the page waits.
+    pub fn takes_over(&self) {
+        self.engine.send_replace(Engine::Starting);
     }
 
     /// Another process runs it.
@@ -114,14 +125,9 @@ impl Desk {
     /// Feeds the page from now on. A page that was loaded anew takes the place of the one before.
     pub fn feed_page(&self, door: ApiDoor, after: Option<u64>, channel: Channel<Message>) {
         let mut page = lock(&self.page);
-        let to_page = channel.clone();
-        let relay =
-            tokio::spawn(feed::run(door, after, move |message| to_page.send(message).map_err(|_| Gone)));
-        if let Some(earlier) = page.relay.replace(relay) {
-            earlier.abort();
-        }
+        page.feed(door, after, channel.clone());
         if let Some(task) = page.task.take() {
-            send_task(&channel, task);
+            send(&channel, Message::OpenTask { task });
         }
         page.channel = Some(channel);
     }
@@ -130,7 +136,7 @@ impl Desk {
     pub fn show_task(&self, task: String) {
         let mut page = lock(&self.page);
         match &page.channel {
-            Some(channel) => send_task(channel, task),
+            Some(channel) => send(channel, Message::OpenTask { task }),
             None => page.task = Some(task),
         }
     }
@@ -184,9 +190,20 @@ impl Desk {
     }
 }
 
-fn send_task(channel: &Channel<Message>, task: String) {
-    if channel.send(Message::OpenTask { task }).is_err() {
-        tracing::debug!("the page that should show a task is gone");
+impl Page {
+    /// One feed at a time.
+    fn feed(&mut self, door: ApiDoor, after: Option<u64>, to_page: Channel<Message>) {
+        let relay =
+            tokio::spawn(feed::run(door, after, move |message| to_page.send(message).map_err(|_| Gone)));
+        if let Some(earlier) = self.relay.replace(relay) {
+            earlier.abort();
+        }
+    }
+}
+
+fn send(channel: &Channel<Message>, message: Message) {
+    if channel.send(message).is_err() {
+        tracing::debug!("the page that should hear of something is gone");
     }
 }
 
@@ -226,6 +243,29 @@ mod tests {
         );
         desk.put_away().await;
         assert!(desk.has_left());
+    }
+
+    #[tokio::test]
+    async fn a_page_that_listened_to_an_engine_that_ended_listens_to_our_own() {
+        let (theirs, ours) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let desk = Desk::new();
+        let other = crate::testing::engine(theirs.path()).await;
+        desk.is_attached_to(other.door());
+        let (channel, heard) = listening();
+        desk.feed_page(desk.door().await.unwrap(), None, channel);
+        other.stop().await;
+        desk.takes_over();
+        desk.runs(crate::testing::engine(ours.path()).await);
+        let body = br#"{"text":"steps=1 interval=0.01"}"#.to_vec();
+        let sent = desk.door().await.unwrap().ask("POST", "/api/v1/agents/demo/send", Some(body)).await;
+        assert_eq!(sent.unwrap().status, 200);
+        crate::testing::wait_until(Duration::from_secs(20), || {
+            let heard = lock(&heard);
+            let took_over = heard.iter().position(|json| json == r#"{"type":"took-over"}"#);
+            took_over.is_some_and(|at| heard[at..].iter().any(|json| json.contains("completed")))
+        })
+        .await;
+        desk.put_away().await;
     }
 
     #[tokio::test]

@@ -35,6 +35,8 @@ pub enum Message {
     Link {
         link: Link,
     },
+    /// The engine that was listened to has ended, and this program runs one now.
+    TookOver,
     /// The user wants to see this task.
     OpenTask {
         task: String,

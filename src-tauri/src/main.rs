@@ -31,7 +31,7 @@ mod window;
 use std::error::Error;
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use taskbell_engine::api::window::{WindowCall, WindowCalls, Windows};
@@ -55,7 +55,10 @@ const USUAL_LOG: &str = "warn,taskbell_desktop=info,taskbell_engine=info,taskbel
 const PAINTED_WITHIN: Duration = Duration::from_secs(10);
 
 /// After the engine that this window is attached to stopped calling it.
-const CALLS_AGAIN: Duration = Duration::from_secs(2);
+const CALLS_AGAIN: Duration = Duration::from_secs(1);
+
+/// How long an engine that ended may take to come back, before this window runs one itself.
+const COMES_BACK_WITHIN: Duration = Duration::from_secs(5);
 
 const BLANK: &str = "The window stays blank on this graphics driver. Tasks are followed all the same. \
     Start Taskbell with WEBKIT_DISABLE_COMPOSITING_MODE=1, or run `taskbell open` for the page in a browser.";
@@ -122,7 +125,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
             commands::api_request,
             commands::changes,
             commands::open_external,
-            commands::page_painted,
+            commands::page_shows,
         ])
         .build(tauri::generate_context!())?;
     let handle = app.handle().clone();
@@ -133,7 +136,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
         Found::Engine(client) => {
             let door = ApiDoor::there(client);
             handle.state::<Desk>().is_attached_to(door.clone());
-            runtime.spawn(hear_attached_engine(handle.clone(), door));
+            runtime.spawn(stay_attached(handle.clone(), door, data_dir, engine));
         }
     }
     runtime.spawn(answer_calls(handle.clone(), calls));
@@ -152,7 +155,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
 }
 
 async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOptions) {
-    let error = match RunningEngine::start(options).await {
+    let error = match RunningEngine::start(options.clone()).await {
         Ok(engine) => {
             let failed = engine.engine().store().clone();
             let notices = engine.engine().notifier().events();
@@ -170,11 +173,16 @@ async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOpt
         Err(error) => error,
     };
     // Somebody else was quicker by a moment.
-    if error.code() == "data_dir_held"
-        && let Ok(Found::Window) = instance::look(&data_dir).await
-    {
-        leave(&app);
-        return;
+    if error.code() == "data_dir_held" {
+        match instance::look(&data_dir).await {
+            Ok(Found::Window) => return leave(&app),
+            Ok(Found::Engine(client)) => {
+                let door = ApiDoor::there(client);
+                app.state::<Desk>().is_attached_to(door.clone());
+                return Box::pin(stay_attached(app, door, data_dir, options)).await;
+            }
+            Ok(Found::Nothing) | Err(_) => {}
+        }
     }
     tracing::error!(code = error.code(), "the engine did not start: {}", chain(&error));
     app.state::<Desk>().has_no_engine(Refused::new(error.code(), chain(&error)));
@@ -205,16 +213,27 @@ async fn answer_calls(app: AppHandle<Wry>, mut calls: WindowCalls) {
     }
 }
 
-/// The same for an engine of another process, which may be restarted.
-async fn hear_attached_engine(app: AppHandle<Wry>, door: ApiDoor) {
+/// The same for an engine of another process. One that is restarted is found again. One that has ended leaves tasks
+/// that nobody follows before a user who sees a window: then this program runs the engine.
+async fn stay_attached(app: AppHandle<Wry>, door: ApiDoor, data_dir: DataDir, options: EngineOptions) {
+    let mut gone_since = None;
     loop {
         match door.window_calls().await {
             Ok(mut calls) => {
+                gone_since = None;
                 while let Ok(call) = calls.next().await {
                     answer_call(&app, call);
                 }
             }
             Err(error) => tracing::debug!(code = error.code, "the engine does not call this window: {error}"),
+        }
+        // A folder that cannot be looked at is none that we could take.
+        if data_dir.is_held().unwrap_or(true) {
+            gone_since = None;
+        } else if gone_since.get_or_insert_with(Instant::now).elapsed() >= COMES_BACK_WITHIN {
+            tracing::warn!("the engine that this window was attached to has ended: this program runs it now");
+            app.state::<Desk>().takes_over();
+            return start_engine(app, data_dir, options).await;
         }
         tokio::time::sleep(CALLS_AGAIN).await;
     }
