@@ -192,6 +192,9 @@ async function inTask(stage, row) {
     const title = await page.getByRole("heading", { level: 2 }).first().innerText();
     if (title.trim() !== row.plain) wrongs.push(`the title is ${JSON.stringify(title)}`);
   }
+  if (must.includes("hidden_text_flag")) await page.locator(".box").getByText("carried hidden characters").waitFor();
+  if (must.includes("collapsed_with_expand")) wrongs.push(...(await collapsed(page)));
+  if (refused) await page.getByText("nested deeper than 64 levels").waitFor();
   if (row.where === "filename" || row.where === "artifact_file") wrongs.push(...(await saved(page, row)));
   for (const tab of TABS) {
     await page.getByRole("tab", { name: tab }).click();
@@ -228,6 +231,21 @@ async function onlyThroughTheQuestion(page, urls, must) {
   return wrongs;
 }
 
+/** A long question leaves its answer in sight, and is there for who asks for it. */
+async function collapsed(page) {
+  const wrongs = [];
+  const question = page.locator(".question");
+  const lines = async () => (await question.innerText()).split("\n").length;
+  const before = await lines();
+  const { y, height } = await page.getByRole("textbox", { name: "Your answer" }).boundingBox();
+  if (y + height > page.viewportSize().height) wrongs.push("the answer is off the screen");
+  await page.getByRole("button", { name: /^Show [\d,]+ more lines$/ }).click();
+  const after = await lines();
+  if (before > 20 || after < before + 100) wrongs.push(`${before} lines, ${after} when asked for all`);
+  await page.getByRole("button", { name: "Show less" }).click();
+  return wrongs;
+}
+
 /** What is saved has a name of its own folder that starts nothing. */
 async function saved(page, row) {
   const wrongs = [];
@@ -238,6 +256,12 @@ async function saved(page, row) {
   }
   const coming = page.waitForEvent("download");
   await panel.getByRole("button", { name: "Save" }).last().click();
+  const question = page.getByRole("dialog");
+  if (/\.(html|exe|desktop)$/.test(row.plain) || row.expect.must.includes("saved_with_warning")) {
+    const said = await question.innerText();
+    if (!said.includes("may run what is in it")) wrongs.push(`saved after “${said}”`);
+    await question.getByRole("button", { name: "Save" }).click();
+  }
   const name = (await coming).suggestedFilename();
   if (UNSEEN.test(name) || /[/\\:]|^\.|\.\.|^(con|nul|prn|aux)\b/i.test(name)) {
     wrongs.push(`saved as ${JSON.stringify(name)}`);
@@ -299,9 +323,7 @@ export async function agentOutput(browser, engine) {
     .map((row) => (row.text_gen ? { ...row, text: row.text_gen.unit.repeat(row.text_gen.count) } : row));
   const agent = await Agent.start("hostile");
   await engine.call("POST", "/agents", { name: agent.name, url: agent.url });
-  const page = await open(browser, engine);
-  await page.addInitScript(watch);
-  await page.reload();
+  const page = await open(browser, engine, { first: watch });
   await page.getByRole("link", { name: "Tasks" }).click();
   const stage = new Stage(page, engine, agent);
   page.asked.length = 0;

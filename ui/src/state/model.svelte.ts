@@ -30,6 +30,8 @@ export class Model {
   /** When everything was last read from the engine, in milliseconds. */
   readAt = $state<number | null>(null);
   version = $state<string | null>(null);
+  /** This window runs the engine because the one it was attached to has ended. */
+  tookOver = $state(false);
 
   private pending: Change[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -76,6 +78,9 @@ export class Model {
       case "reset":
         void this.readAll();
         break;
+      case "took-over":
+        this.tookOver = true;
+        break;
       case "change":
         this.pending.push(event.change);
         this.timer ??= setTimeout(() => void this.flush(), BATCH_MS);
@@ -103,11 +108,12 @@ export class Model {
   /** The list has the newest update first, so what changed is at its head; the rest is asked for one by one. */
   private async readTasks(tasks: ReadonlySet<string>): Promise<void> {
     const page = await this.calls.tasks({ limit: Math.min(PAGE, tasks.size * 2 + 8) });
+    await this.meetAgents(page.items);
     this.put(...page.items);
     const found = new Set(page.items.map((task) => task.task));
     const missing = [...tasks].filter((task) => !found.has(task));
     if (missing.length > 8) {
-      await this.readAllTasks();
+      this.rows = replaceTasks(this.rows, await this.readAllTasks());
       return;
     }
     await Promise.all(
@@ -122,7 +128,13 @@ export class Model {
     );
   }
 
-  private async readAllTasks(): Promise<void> {
+  /** A task of an agent that nobody knows would be shown as one of an agent that was removed. */
+  private async meetAgents(tasks: readonly TaskSummary[]): Promise<void> {
+    const known = new Set(this.agents.map((agent) => agent.name));
+    if (tasks.some((task) => !known.has(task.agent))) await this.readAgents();
+  }
+
+  private async readAllTasks(): Promise<TaskSummary[]> {
     const all: TaskSummary[] = [];
     let cursor: string | null | undefined;
     do {
@@ -130,7 +142,7 @@ export class Model {
       all.push(...page.items);
       cursor = page.next;
     } while (cursor && all.length < MOST_ROWS);
-    this.rows = replaceTasks(this.rows, all);
+    return all;
   }
 
   private async readAgents(): Promise<void> {
@@ -149,13 +161,16 @@ export class Model {
     if (this.reading) return;
     this.reading = true;
     try {
-      await Promise.all([
+      const [tasks, agents, health] = await Promise.all([
         this.readAllTasks(),
-        this.readAgents(),
-        this.calls.health().then((health) => (this.health = health)),
+        this.calls.agents(),
+        this.calls.health(),
         this.readVersion(),
         this.inbox.read(),
       ]);
+      this.agents = agents;
+      this.health = health;
+      this.rows = replaceTasks(this.rows, tasks);
       this.readAt = Date.now();
     } catch (error) {
       this.fail(error);

@@ -52,5 +52,8 @@ test("a notice is one moment, with what came of it", () => {
     change("notice", { notice: "waiting", outcome: "no-desktop", detail: null }),
   ]);
   expect(found).toHaveLength(1);
-  expect(found[0]).toMatchObject({ text: "notice “waiting”: no desktop", source: "" });
+  expect(found[0]).toMatchObject({
+    text: "notice of the question not shown, there was no window",
+    source: "",
+  });
 });

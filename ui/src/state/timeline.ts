@@ -1,6 +1,15 @@
 /** What happened to a task, from the change feed, in words. Pure. */
 import type { Change, TaskState } from "../api/types";
-import { channelWord, modeWord, sourceWord, STATES, stateWord, troubleWord } from "./words";
+import {
+  channelWord,
+  modeWord,
+  noticeWord,
+  outcomeWord,
+  sourceWord,
+  STATES,
+  stateWord,
+  troubleWord,
+} from "./words";
 
 export type Moment =
   | { kind: "gap"; key: string; at: string; from: string; to: string }
@@ -91,9 +100,9 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
       return { text: "first seen", state: stateOf(textOf(change, "state")) };
     case "notice": {
       const detail = textOf(change, "detail");
-      const outcome = textOf(change, "outcome").replaceAll("-", " ");
+      const why = detail === "" ? "" : `: ${detail}`;
       return {
-        text: `notice “${textOf(change, "notice")}”: ${outcome}${detail === "" ? "" : `, ${detail}`}`,
+        text: `notice of ${noticeWord(textOf(change, "notice"))} ${outcomeWord(textOf(change, "outcome"))}${why}`,
       };
     }
     default:

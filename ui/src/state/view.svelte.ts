@@ -1,5 +1,6 @@
 /** Where the user is: screen, task, agent, tab, and which dialog is open. The address keeps it, so a link leads there. */
 import type { Caution } from "../api/types";
+import type { SavedFile } from "../text/file";
 import { ANY, type Filter } from "./list";
 
 export type Screen = "needs-you" | "tasks" | "inbox" | "agents";
@@ -9,12 +10,14 @@ export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "call
 export type DialogName =
   | { name: "palette" }
   | { name: "keys" }
+  | { name: "health" }
   | { name: "start"; agent?: string }
   | { name: "watch" }
   | { name: "add-agent" }
   | { name: "credential"; agent: string }
   | { name: "remove-agent"; agent: string }
   | { name: "cancel"; task: string }
+  | { name: "save"; file: SavedFile }
   | { name: "link"; url: string; cautions: readonly Caution[] };
 
 export interface Toast {

@@ -111,6 +111,47 @@ export function sourceWord(source: string): string {
   return source === "manual" ? "here" : channelWord(source);
 }
 
+/** What a notice is about. */
+export function noticeWord(kind: string): string {
+  switch (kind) {
+    case "waiting":
+      return "the question";
+    case "sign-in":
+      return "the refused credential";
+    case "finished":
+      return "the end";
+    case "failed":
+      return "the failure";
+    case "unconfirmed":
+      return "the silence";
+    case "lost":
+      return "the loss";
+    default:
+      return kind.replaceAll("-", " ");
+  }
+}
+
+/** What came of a notice. */
+export function outcomeWord(outcome: string): string {
+  switch (outcome) {
+    case "shown":
+      return "shown";
+    case "merged":
+      return "shown with others";
+    case "no-desktop":
+      return "not shown, there was no window";
+    case "suppressed":
+    case "failed":
+      return "not shown";
+    case "not-permitted":
+      return "not permitted";
+    case "withdrawn":
+      return "taken back";
+    default:
+      return outcome.replaceAll("-", " ");
+  }
+}
+
 /** What keeps us from reading a task. */
 export function troubleWord(code: string): string {
   switch (code) {
@@ -120,9 +161,45 @@ export function troubleWord(code: string): string {
       return "the agent forbids reading this task";
     case "agent_unreachable":
       return "the agent does not answer";
+    case "agent_timed_out":
+      return "the agent does not answer in time";
+    case "agent_name_not_resolved":
+      return "its host name has no address";
+    case "rate_limited":
+      return "the agent wants fewer calls";
+    case "agent_unavailable":
+      return "the agent is not available";
     default:
+      if (code.startsWith("upstream_")) return "its answers cannot be read";
+      if (code.startsWith("tls_")) return "its certificate is refused";
       return code.replaceAll("_", " ");
   }
+}
+
+/** What an answer that nobody can read means for its task. */
+export function unreadable(code: string): string | null {
+  const because = ((): string | null => {
+    switch (code) {
+      case "upstream_bad_json":
+        return "it is no JSON, nested deeper than 64 levels, or has a key twice";
+      case "upstream_too_large":
+        return "it is larger than 16 MiB";
+      case "upstream_wrong_task":
+        return "it is about another task";
+      case "upstream_not_a2a":
+      case "upstream_not_http":
+      case "upstream_malformed":
+      case "upstream_wrong_answer":
+        return "it is not what A2A says it should be";
+      case "upstream_redirect":
+        return "it leads to another address";
+      default:
+        return null;
+    }
+  })();
+  return because === null
+    ? null
+    : `The agent's last answer was not taken: ${because}. What is shown is what was known before.`;
 }
 
 function ordinal(n: number): string {

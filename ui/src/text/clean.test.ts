@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { breakable, clean, fileName, oneLine, visibleJson } from "./clean";
+import { breakable, clean, fileName, hidesText, oneLine, visibleJson } from "./clean";
 
 test("what reorders, hides or commands is taken out", () => {
   expect(clean("invoice_\u202egnp.exe")).toBe("invoice_gnp.exe");
@@ -10,6 +10,14 @@ test("what reorders, hides or commands is taken out", () => {
     ),
   ).toBe("ERROR click");
   expect(clean("a\r\n\tb\u0000\u2028c")).toBe("a\n\tb\nc");
+});
+
+test("text that nobody can see is told, and a joiner or a flag is none", () => {
+  expect(hidesText("ok\u{e0049}\u{e0067}\u{e006e} all rules")).toBe(true);
+  expect(hidesText(`a${"\u200b\u200c".repeat(16)}b`)).toBe(true);
+  expect(hidesText("x\u{e0101}\u{e0134}")).toBe(true);
+  expect(hidesText("👩‍🚀 ا\u200c ok\ufeff")).toBe(false);
+  expect(hidesText("🏴\u{e0067}\u{e0062}\u{e0065}\u{e006e}\u{e0067}\u{e007f}")).toBe(false);
 });
 
 test("joiners stay within scripts and emoji", () => {

@@ -15,6 +15,16 @@ export function clean(text: string): string {
   return text.replaceAll(SEQUENCES, "").replaceAll(BREAKS, "\n").replaceAll(UNSEEN, "");
 }
 
+/** Characters that show nothing and can spell something: two of the kinds made for it, or many that only space. */
+const SPELLED = /[\u{e0000}-\u{e0fff}]{2}|[\u200b-\u200f\u2060-\u206f\ufeff]{8}/u;
+/** A flag of a region is spelled like that (UTS 51). */
+const FLAG = /\u{1f3f4}[\u{e0020}-\u{e007e}]{1,6}\u{e007f}/gu;
+
+/** Whether text carries more text that nobody can see. It is never shown, but somebody may want to know. */
+export function hidesText(text: string): boolean {
+  return SPELLED.test(text.replaceAll(FLAG, ""));
+}
+
 /** For names and titles. */
 export function oneLine(text: string): string {
   return clean(text).replaceAll(/\s+/gu, " ").trim();
