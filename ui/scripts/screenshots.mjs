@@ -81,6 +81,9 @@ try {
     await page.keyboard.press("?");
     await shoot(page, "keys");
     await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: /things need a look/ }).click();
+    await shoot(page, "health");
+    await page.keyboard.press("Escape");
     await page.getByRole("link", { name: "Agents" }).click();
     await page.getByRole("option", { name: /ledger/ }).click();
     await page.getByRole("button", { name: "Test" }).click();

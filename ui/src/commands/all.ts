@@ -216,6 +216,14 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       run: () => void actions.testNotice(),
     },
     {
+      id: "health",
+      title: "Health: what works, and what needs a look",
+      group: "View",
+      keys: [],
+      when: always,
+      run: () => (view.dialog = { name: "health" }),
+    },
+    {
       id: "palette",
       title: "Commands",
       group: "View",
