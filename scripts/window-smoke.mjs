@@ -130,6 +130,12 @@ function withoutScreen(env) {
   const result = spawnSync(program, [], { env: blind, encoding: "utf8", timeout: STEP_MS });
   if (result.error) throw result.error;
   const said = result.stderr.trim();
+  const gone = spawnSync(program, [], { env: { ...env, DISPLAY: ":9999" }, encoding: "utf8", timeout: STEP_MS });
+  check(
+    "nor with one that has gone does it panic",
+    gone.status === 1 && gone.stderr.includes("does not take windows") && !gone.stderr.includes("panicked"),
+    { status: gone.status, said: gone.stderr },
+  );
   check(
     "without a screen the program says so and ends with 1",
     result.status === 1 && said.includes("there is no display") && !said.includes("panicked"),

@@ -25,7 +25,8 @@ impl Screen {
     pub async fn start() -> Result<Self, Failure> {
         let folder = program::folder()?;
         let mut xvfb = Command::new("Xvfb");
-        xvfb.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"]);
+        // Without -noreset it starts anew whenever its last window has closed, and refuses whoever comes meanwhile.
+        xvfb.args(["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"]);
         let (screen, number) = first_line("Xvfb", xvfb).await?;
         let mut daemon = Command::new("dbus-daemon");
         let address = format!("--address=unix:path={}", folder.path().join("bus").display());

@@ -13,7 +13,7 @@ use tauri::ipc::Channel;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::feed::{self, Gone, Message};
+use crate::feed::{self, Gone, Link, Message};
 
 /// How long the engine may take to start before the page is told.
 const STARTS_WITHIN: Duration = Duration::from_secs(30);
@@ -53,7 +53,8 @@ pub struct Desk {
     engine: watch::Sender<Engine>,
     running: Mutex<Option<RunningEngine>>,
     page: Mutex<Page>,
-    painted: AtomicBool,
+    painted: watch::Sender<bool>,
+    tray: watch::Sender<bool>,
     leaving: AtomicBool,
     left: AtomicBool,
     exit: AtomicU8,
@@ -74,7 +75,8 @@ impl Desk {
             engine: watch::Sender::new(Engine::Starting),
             running: Mutex::default(),
             page: Mutex::default(),
-            painted: AtomicBool::new(false),
+            painted: watch::Sender::new(false),
+            tray: watch::Sender::new(false),
             leaving: AtomicBool::new(false),
             left: AtomicBool::new(false),
             exit: AtomicU8::new(0),
@@ -141,13 +143,33 @@ impl Desk {
         }
     }
 
-    /// The page has drawn something.
-    pub fn note_painted(&self) {
-        self.painted.store(true, Ordering::Relaxed);
+    /// Tells the page how its feed stands.
+    pub fn tell_link(&self, link: Link) {
+        if let Some(channel) = &lock(&self.page).channel {
+            send(channel, Message::Link { link });
+        }
     }
 
-    pub fn is_painted(&self) -> bool {
-        self.painted.load(Ordering::Relaxed)
+    /// The page has drawn something.
+    pub fn note_painted(&self) {
+        self.painted.send_replace(true);
+    }
+
+    /// Waits until the page has drawn something. False: it has not in that time.
+    pub async fn painted_within(&self, limit: Duration) -> bool {
+        let mut painted = self.painted.subscribe();
+        tokio::time::timeout(limit, painted.wait_for(|painted| *painted)).await.is_ok()
+    }
+
+    /// The tray icon was put up, or there is none.
+    pub fn decide_tray(&self) {
+        self.tray.send_replace(true);
+    }
+
+    /// Waits until it is known whether there is a tray icon.
+    pub async fn tray_is_decided(&self) {
+        // The sender is ours.
+        let _ = self.tray.subscribe().wait_for(|decided| *decided).await;
     }
 
     /// The program will end with this code.

@@ -45,6 +45,7 @@ use tokio::sync::broadcast;
 use tracing_subscriber::EnvFilter;
 
 use desk::{Desk, Refused};
+use feed::Link;
 use instance::Found;
 use options::Options;
 
@@ -59,6 +60,12 @@ const CALLS_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long an engine that ended may take to come back, before this window runs one itself.
 const COMES_BACK_WITHIN: Duration = Duration::from_secs(5);
+
+/// The tray comes after the page, or after this.
+const TRAY_WAITS: Duration = Duration::from_secs(2);
+
+const NO_WINDOWS: &str = "the display does not take windows (are DISPLAY or WAYLAND_DISPLAY of a session that has ended?): \
+    run `taskbell serve` instead";
 
 const BLANK: &str = "The window stays blank on this graphics driver. Tasks are followed all the same. \
     Start Taskbell with WEBKIT_DISABLE_COMPOSITING_MODE=1, or run `taskbell open` for the page in a browser.";
@@ -117,17 +124,20 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     let windows = Windows::new();
     // Listening before the engine starts, so that whoever finds the engine finds its window.
     let calls = windows.listen();
-    let app = tauri::Builder::<Wry>::new()
-        .plugin(tauri_plugin_notification::init())
-        .manage(Desk::new())
-        .invoke_handler(tauri::generate_handler![
-            commands::app_version,
-            commands::api_request,
-            commands::changes,
-            commands::open_external,
-            commands::page_shows,
-        ])
-        .build(tauri::generate_context!())?;
+    let app = window::unless_it_panics(|| {
+        tauri::Builder::<Wry>::new()
+            .plugin(tauri_plugin_notification::init())
+            .manage(Desk::new())
+            .invoke_handler(tauri::generate_handler![
+                commands::app_version,
+                commands::api_request,
+                commands::changes,
+                commands::open_external,
+                commands::page_shows,
+            ])
+            .build(tauri::generate_context!())
+    });
+    let app = app.ok_or(NO_WINDOWS)??;
     let handle = app.handle().clone();
     let engine = options.engine(data_dir.clone(), windows, plain_notices::by_plugin(handle.clone()))?;
     match found {
@@ -142,10 +152,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     runtime.spawn(answer_calls(handle.clone(), calls));
     runtime.spawn(leave_on_signal(handle.clone()));
     window::open(&handle)?;
-    if let Some(tray) = tray::put_up(&handle) {
-        handle.manage(tray);
-    }
-    runtime.spawn(tray::keep(handle.clone()));
+    runtime.spawn(show_tray(handle.clone()));
     runtime.spawn(look_for_a_blank_window(handle.clone()));
     app.run_return(on_event);
     let exit = handle.state::<Desk>().exit_code();
@@ -216,14 +223,20 @@ async fn answer_calls(app: AppHandle<Wry>, mut calls: WindowCalls) {
 /// The same for an engine of another process. One that is restarted is found again. One that has ended leaves tasks
 /// that nobody follows before a user who sees a window: then this program runs the engine.
 async fn stay_attached(app: AppHandle<Wry>, door: ApiDoor, data_dir: DataDir, options: EngineOptions) {
-    let mut gone_since = None;
+    let (mut gone_since, mut lost) = (None, false);
     loop {
         match door.window_calls().await {
             Ok(mut calls) => {
                 gone_since = None;
+                if std::mem::take(&mut lost) {
+                    app.state::<Desk>().tell_link(Link::Live);
+                }
                 while let Ok(call) = calls.next().await {
                     answer_call(&app, call);
                 }
+                // The feed would wait for a restart before it says so.
+                lost = true;
+                app.state::<Desk>().tell_link(Link::Lost);
             }
             Err(error) => tracing::debug!(code = error.code, "the engine does not call this window: {error}"),
         }
@@ -280,9 +293,27 @@ async fn leave_on_signal(app: AppHandle<Wry>) {
     }
 }
 
+/// The window first: the tray takes the same thread, and nobody looks for it before there is a page.
+async fn show_tray(app: AppHandle<Wry>) {
+    app.state::<Desk>().painted_within(TRAY_WAITS).await;
+    let handle = app.clone();
+    let put_up = app.run_on_main_thread(move || {
+        if let Some(tray) = tray::put_up(&handle) {
+            handle.manage(tray);
+        }
+        handle.state::<Desk>().decide_tray();
+    });
+    match put_up {
+        Ok(()) => tray::keep(app).await,
+        Err(error) => {
+            tracing::warn!("there is no tray icon: {error}");
+            app.state::<Desk>().decide_tray();
+        }
+    }
+}
+
 async fn look_for_a_blank_window(app: AppHandle<Wry>) {
-    tokio::time::sleep(PAINTED_WITHIN).await;
-    if app.state::<Desk>().is_painted() {
+    if app.state::<Desk>().painted_within(PAINTED_WITHIN).await {
         return;
     }
     tracing::error!("the page has not reported itself within 10 s. {BLANK}");
@@ -313,9 +344,10 @@ fn on_event(app: &AppHandle<Wry>, event: RunEvent) {
 /// The window goes and the work goes on, where the user can find it again. Else closing quits: a program that
 /// nobody can see must not run.
 async fn close(app: &AppHandle<Wry>) {
-    if tray::can_be_seen(app).await {
-        window::hide(app);
-    } else {
+    window::hide(app);
+    // It may just be on its way.
+    app.state::<Desk>().tray_is_decided().await;
+    if !tray::can_be_seen(app).await {
         tracing::info!("this desktop shows no tray icons, so closing the window quits");
         leave(app);
     }

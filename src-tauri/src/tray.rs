@@ -52,17 +52,13 @@ struct Shown {
 /// Puts the icon up. `None` where this desktop has no library for it.
 pub fn put_up(app: &AppHandle<Wry>) -> Option<Tray> {
     // The binding panics where the library is missing. Nobody needs to read that as a fault of this program.
-    let hook = std::panic::take_hook();
-    std::panic::set_hook(Box::new(|_| ()));
-    let built = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| build(app)));
-    std::panic::set_hook(hook);
-    match built {
-        Ok(Ok(tray)) => Some(tray),
-        Ok(Err(error)) => {
+    match window::unless_it_panics(|| build(app)) {
+        Some(Ok(tray)) => Some(tray),
+        Some(Err(error)) => {
             tracing::warn!("there is no tray icon: {error}");
             None
         }
-        Err(_panic) => {
+        None => {
             tracing::warn!(
                 "there is no tray icon: libayatana-appindicator3 is not installed; closing the window quits"
             );

@@ -67,6 +67,16 @@ pub fn no_display() -> Option<&'static str> {
     }
 }
 
+/// What `make` makes; `None` where a library panicked instead of telling, which nobody needs to read as a fault of
+/// this program. On the main thread, before or between its events.
+pub fn unless_it_panics<T>(make: impl FnOnce() -> T) -> Option<T> {
+    let hook = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| ()));
+    let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make));
+    std::panic::set_hook(hook);
+    made.ok()
+}
+
 const RENDERER: &str = "WEBKIT_DISABLE_DMABUF_RENDERER";
 
 /// WebKitGTK's quick way to the screen shows an empty window with some graphics drivers. It is off, unless the

@@ -4,6 +4,7 @@
 //   node tests/window/app.mjs DESKTOP COMMANDLINE
 //
 //   TASKBELL_SCREENSHOTS   a folder that keeps the pictures
+import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
@@ -295,7 +296,7 @@ async function attached(env) {
   const data = folder("headless");
   const engine = start(
     taskbell,
-    ["serve", "--demo", "--json", "--inbox", "127.0.0.1:0", ...args(data)],
+    ["serve", "--demo", "--json", ...args(data)],
     { env, stdio: ["ignore", "pipe", "pipe"] },
   );
   const ready = JSON.parse(await waitUntil("headless engine", () => engine.log.match(/^\{.*"ready":true.*\}$/m)?.[0]));
@@ -326,13 +327,47 @@ async function attached(env) {
   const held = run(taskbell, ["doctor", "--json", "--data-dir", data], env);
   check("the headless engine keeps its folder", JSON.parse(readFileSync(join(data, "runtime.json"), "utf8")).pid === ready.pid, held);
   await secondStartRaises(env, data, "a second start raises the attached window too");
+  const asks = JSON.parse(run(taskbell, ["send", "demo", "steps=2 interval=0.1 ask=1", "--json", "--data-dir", data], env)).task;
+  await waitUntil("question on the screen", () => onScreen() === 1);
   pressClose(env, await shown(env));
   await gone(env);
+  await waitUntil("empty screen", () => onScreen() === 0);
+  const left = await waitUntil("word of the question's notice", () =>
+    notices().items.find((one) => one.task === asks && one.outcome === "no-desktop"),
+  );
+  check("a window that leaves takes its notices along, and the next one is told what waits", left.kind === "waiting", left);
   const listed = run(taskbell, ["tasks", "--json", "--data-dir", data], env);
   check("the engine goes on without its window", listed.includes(sent.task), listed);
   await window.close().catch(() => undefined); // Its program has ended.
   signal(engine, "SIGTERM");
   check("and stops when it is told to", (await ended(engine, STOPS_MS)).code === 0, engine.log);
+}
+
+/** The engine that a window shows ends: tasks are followed on, by the window's own program. */
+async function takenOver(env) {
+  const data = folder("orphaned");
+  const engine = start(taskbell, ["serve", "--json", ...args(data)], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  await waitUntil("headless engine", () => engine.log.includes('"ready":true'));
+  const window = await openWindow(env, args(data));
+  await shown(env);
+  const said = () => window.execute("return document.body.innerText");
+  await waitUntil("attached page", async () => (await said()).includes("No open tasks"));
+  signal(engine, "SIGKILL");
+  await waitUntil("word that the engine is gone", async () => (await said()).includes("The engine does not answer"));
+  check("an attached window says that its engine is gone", true);
+  await waitUntil("engine of the window", () =>
+    run(taskbell, ["tasks", "--json", "--data-dir", data], env).includes('"items":[]'),
+  );
+  await waitUntil("page that works again", async () => (await said()).includes("follows the tasks itself now"));
+  const agents = await asked(window, "GET", "/agents");
+  check("and its program runs one in its place, and says so", agents.items.length === 0, agents);
+  const second = spawnSync(taskbell, ["serve", ...args(data)], { env, encoding: "utf8", timeout: STEP_MS });
+  check("which holds the folder like any other", second.status === 1 && second.stderr.includes("held"), second.stderr);
+  await window.close();
+  await gone(env);
 }
 
 /** Another program has the port: following goes on, and the window is raised all the same. */
@@ -372,6 +407,7 @@ await test(LIMIT_MS, async () => {
   await withoutTrayLibrary(env);
   await terminated(env);
   await attached(env);
+  await takenOver(env);
   await takenPort(env);
   await withTray(env);
   await notices(env);

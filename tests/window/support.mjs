@@ -121,7 +121,8 @@ export async function desktop() {
     WEBKIT_DISABLE_DMABUF_RENDERER: process.env.WEBKIT_DISABLE_DMABUF_RENDERER ?? "1",
     LIBGL_ALWAYS_SOFTWARE: process.env.LIBGL_ALWAYS_SOFTWARE ?? "1",
   };
-  const screen = start("Xvfb", ["-displayfd", "3", "-screen", "0", "1280x800x24", "-nolisten", "tcp"], {
+  // Without -noreset it starts anew whenever its last window has closed, and refuses whoever comes meanwhile.
+  const screen = start("Xvfb", ["-displayfd", "3", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"], {
     env,
     stdio: ["ignore", "ignore", "pipe", "pipe"],
   });

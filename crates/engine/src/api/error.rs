@@ -85,7 +85,12 @@ impl From<EngineError> for ApiError {
         let status = status_of(error.code);
         if status.is_server_error() {
             let cause = error.source.as_deref().map(ToString::to_string).unwrap_or_default();
-            tracing::info!(code = error.code, cause, "a request failed: {error}");
+            // Who asks while the engine stops is told so; to everybody else it is no news.
+            if error.code == StoreError::Stopped.code() {
+                tracing::debug!(code = error.code, cause, "a request failed: {error}");
+            } else {
+                tracing::info!(code = error.code, cause, "a request failed: {error}");
+            }
         }
         Self::new(status, error.code, error.message)
     }

@@ -72,7 +72,7 @@ impl Session {
         std::fs::write(home.path().join("dunstrc"), DUNST).unwrap();
         let mut screen = Command::new("Xvfb");
         screen
-            .args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"])
+            .args(["-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp", "-noreset"])
             .stdout(Stdio::piped());
         let mut screen = start(&mut screen);
         let display = format!(":{}", first_line(&mut screen));
