@@ -7,6 +7,8 @@ const ENDED = new Set(["COMPLETED", "FAILED", "CANCELED", "REJECTED"]);
 export class Agent {
   tasks = new Map();
   listeners = new Map();
+  /** Where each task is to be called back, as registered. */
+  configs = new Map();
   /** Messages received, the newest last. */
   received = [];
   /** What the card says otherwise than a plain one. */
@@ -45,6 +47,15 @@ export class Agent {
   /** Breaks every open stream of a task off. */
   cut(id) {
     for (const answer of this.listeners.get(id) ?? []) answer.destroy();
+  }
+
+  /** Posts a body to where a task was registered, with its token or another one; the status of the answer. */
+  async callBack(id, body, token) {
+    const config = this.configs.get(id);
+    const headers = { "Content-Type": "application/json", "X-A2A-Notification-Token": token ?? config.token };
+    const answer = await fetch(config.url, { method: "POST", headers, body: JSON.stringify(body) });
+    await answer.arrayBuffer();
+    return answer.status;
   }
 
   status(state, text, task) {
@@ -110,6 +121,20 @@ export class Agent {
     }
     if (method === "ListTasks") {
       result({ tasks: [...this.tasks.values()], nextPageToken: "", pageSize: 50, totalSize: this.tasks.size });
+      return;
+    }
+    if (method === "CreateTaskPushNotificationConfig") {
+      this.configs.set(params.taskId, params);
+      result(params);
+      return;
+    }
+    if (method === "ListTaskPushNotificationConfigs") {
+      const config = this.configs.get(params.taskId);
+      result({ configs: config ? [config] : [], nextPageToken: "" });
+      return;
+    }
+    if (method === "DeleteTaskPushNotificationConfig") {
+      result({});
       return;
     }
     const task = this.tasks.get(params?.id);

@@ -16,6 +16,7 @@ import { axeSource, launch, open } from "./browser.mjs";
 import { check, count, show, waitUntil } from "./checks.mjs";
 import { Engine } from "./engine.mjs";
 import { foreignPage } from "./foreign.mjs";
+import { inbox } from "./inbox.mjs";
 import { PEERS, withPeer } from "./peers.mjs";
 import { play } from "./story.mjs";
 
@@ -347,6 +348,7 @@ const stories = {
   actions: () => actions(browser, fresh, agent),
   keyboard: () => keyboard(browser, fresh, agent),
   agents: () => agents(browser, fresh, agent),
+  inbox: () => inbox(browser, breaches),
   "hostile text": () => hostile(browser, fresh, agent),
   "agent output": () => agentOutput(browser, fresh),
   ...Object.fromEntries(PEERS.map((peer) => [`peer ${peer.name}`, () => withPeer(browser, peer)])),

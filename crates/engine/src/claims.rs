@@ -38,11 +38,13 @@ pub struct ClaimFilter {
 #[derive(Clone)]
 pub struct Claims {
     parts: Parts,
+    http: reqwest::Client,
 }
 
 impl Claims {
-    pub(crate) fn new(parts: Parts) -> Self {
-        Self { parts }
+    /// `http` follows no redirect and uses no proxy.
+    pub(crate) fn new(parts: Parts, http: reqwest::Client) -> Self {
+        Self { parts, http }
     }
 
     pub async fn list(&self, filter: ClaimFilter) -> Result<Page<CallbackView>, EngineError> {
@@ -149,7 +151,7 @@ impl Claims {
 
     /// Posts a callback of our own in each dialect to our own inbox.
     pub async fn self_test(&self) -> Result<Vec<InboxTestView>, EngineError> {
-        self_test::run(&self.parts).await
+        self_test::run(&self.parts, &self.http).await
     }
 }
 

@@ -64,6 +64,8 @@ struct Inner {
     inbox: Inbox,
     registrations: Registrations,
     self_test: SelfTest,
+    /// For what is asked of ourselves.
+    own_http: reqwest::Client,
     keychain: Keychain,
     opened: OpenReport,
     started_ms: i64,
@@ -92,7 +94,7 @@ impl Engine {
         let clock = crate::store::wall_clock();
         let http = Http::new(HttpSettings::default())
             .map_err(|error| EngineError::new("client_setup_failed", error.to_string()))?;
-        let http_of_self_test = http.unary().clone();
+        let own_http = http.unary().clone();
         let agents = Agents::load(store.clone(), keychain.clone(), http).await?;
         let interrupted = store.write(sends::settle_interrupted).await?;
         if interrupted > 0 {
@@ -117,7 +119,8 @@ impl Engine {
             reconciler: Reconciler::new(parts.clone()),
             inbox: Inbox::new(parts.clone()),
             registrations: Registrations::new(parts.clone(), keychain.clone()),
-            self_test: SelfTest::new(parts.clone(), http_of_self_test),
+            self_test: SelfTest::new(parts.clone(), own_http.clone()),
+            own_http,
             keychain,
             opened,
             started_ms: parts.now_ms(),
@@ -497,7 +500,7 @@ impl Engine {
     // Callbacks.
 
     pub fn claims(&self) -> Claims {
-        Claims::new(self.0.parts.clone())
+        Claims::new(self.0.parts.clone(), self.0.own_http.clone())
     }
 
     // Notices.

@@ -75,6 +75,12 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
         return { text: `followed by ${modeWord(mode)}` };
       return { text: "following" };
     }
+    case "registration": {
+      const reason = textOf(change, "reason");
+      return {
+        text: `callbacks: ${textOf(change, "registration")}${reason === "" ? "" : ` (${troubleWord(reason)})`}`,
+      };
+    }
     case "callback": {
       const number = change["callback"];
       const name = `callback ${typeof number === "number" ? String(number) : ""}`.trim();
@@ -131,7 +137,7 @@ export function moments(changes: readonly Change[]): Moment[] {
       key: String(change.seq),
       at: change.at,
       // How we follow and notify is our own doing, whoever made us.
-      source: change.kind === "following" || change.kind === "notice" ? "" : sourceWord(change.source),
+      source: ["following", "notice", "registration"].includes(change.kind) ? "" : sourceWord(change.source),
       state: state ?? null,
       text,
       quote: quote ?? "",

@@ -15,22 +15,16 @@ use crate::store::{RegistrationKey, callbacks};
 
 const WITHIN: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(parts: &Parts) -> Result<Vec<InboxTestView>, EngineError> {
+pub(super) async fn run(parts: &Parts, http: &reqwest::Client) -> Result<Vec<InboxTestView>, EngineError> {
     let Some(addr) = parts.reach().state().inbox else {
         return Err(EngineError::new(
             "inbox_not_listening",
             "the inbox does not listen; `taskbell doctor` says why",
         ));
     };
-    let http = reqwest::Client::builder()
-        .no_proxy()
-        .redirect(reqwest::redirect::Policy::none())
-        .timeout(WITHIN)
-        .build()
-        .map_err(|_| EngineError::new("client_setup_failed", "failed to set up a client for the test"))?;
     let mut found = Vec::new();
     for dialect in [Dialect::V1, Dialect::V03] {
-        found.push(try_one(parts, &http, addr, dialect).await?);
+        found.push(try_one(parts, http, addr, dialect).await?);
     }
     Ok(found)
 }
@@ -95,6 +89,7 @@ async fn post(http: &reqwest::Client, url: &str, token: &str, dialect: Dialect) 
     let began = Instant::now();
     let answer = http
         .post(url)
+        .timeout(WITHIN)
         .header(header, token)
         .header(reqwest::header::CONTENT_TYPE, media_type)
         .body(body.to_string())
