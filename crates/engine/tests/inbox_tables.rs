@@ -109,6 +109,17 @@ async fn arrive(store: &Store, new: NewCallback) -> Result<Stored, StoreError> {
 }
 
 #[tokio::test]
+async fn a_revision_is_not_given_again_after_its_row_is_gone() {
+    let Fixture { store, agent, task, _folder, .. } = fixture().await;
+    let first = store.write(move |c| register(c, &path(1), agent, Some(task))).await.unwrap();
+    let revision = store.read(move |c| registrations::get(c, first)).await.unwrap().revision;
+    store.write(move |c| registrations::delete(c, first)).await.unwrap();
+    store.write(move |c| register(c, &path(2), agent, Some(task))).await.unwrap();
+    let news = store.read(move |c| registrations::inbox_rows(c, revision)).await.unwrap();
+    assert_eq!(news.len(), 1, "the inbox would refuse its callbacks");
+}
+
+#[tokio::test]
 async fn a_registration_comes_back_with_its_digests_and_where_it_stands() {
     let Fixture { store, agent, task, now_ms, _folder, .. } = fixture().await;
     let before = store.registrations_revision();

@@ -91,7 +91,9 @@ const COLUMNS: &str = "id, path, purpose, agent_id, task_ref, config_id, remote_
      key_version, scheme, token_sha256, credential_sha256, previous_token_sha256, \
      previous_credential_sha256, previous_until_ms, failure_code, failure_detail, echoed, created_at_ms, \
      registered_at_ms, ended_at_ms, answers_until_ms, removed_at_ms, last_callback_at_ms, revision";
-const NEXT_REVISION: &str = "(SELECT coalesce(max(revision), 0) + 1 FROM registrations)";
+/// Never given twice, also after the row that had it is gone.
+const NEXT_REVISION: &str = "(SELECT max(coalesce((SELECT max(revision) FROM registrations), 0), \
+     coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'registrations_gone'), 0)) + 1)";
 
 pub fn insert(
     context: &mut WriteContext<'_>,

@@ -32,6 +32,12 @@ CREATE INDEX registrations_by_task ON registrations (task_ref);
 CREATE INDEX registrations_by_agent ON registrations (agent_id, state);
 CREATE INDEX registrations_by_revision ON registrations (revision);
 
+-- The highest revision of a row that is gone: none is given twice, or the inbox would not read the new one.
+CREATE TRIGGER registrations_gone AFTER DELETE ON registrations BEGIN
+    INSERT INTO meta (key, value) VALUES ('registrations_gone', CAST(OLD.revision AS TEXT))
+    ON CONFLICT (key) DO UPDATE SET value = CAST(max(CAST(value AS INTEGER), OLD.revision) AS TEXT);
+END;
+
 -- What arrived with a valid proof. The same body for the same registration is one row with a count.
 CREATE TABLE callbacks (
     id                 INTEGER PRIMARY KEY AUTOINCREMENT,
