@@ -155,6 +155,10 @@ pub fn raw_word(state: ShownState, raw: &str) -> String {
 fn callback(body: &serde_json::Map<String, Value>) -> String {
     let number = body.get("callback").and_then(Value::as_u64).unwrap_or_default();
     let word = |name: &str| body.get(name).and_then(Value::as_str).map(text::plain);
+    if let Some(refused) = body.get("refused").and_then(Value::as_u64) {
+        let reason = word("reason").unwrap_or_default().replace('_', " ");
+        return format!("✉ {refused} callbacks refused: {reason}");
+    }
     let times = body.get("count").and_then(Value::as_u64).filter(|count| *count > 1);
     let claimed = word("claimed").map(|claimed| format!(" (claims {claimed})")).unwrap_or_default();
     match (word("verdict"), times) {

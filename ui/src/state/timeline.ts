@@ -82,6 +82,12 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
       };
     }
     case "callback": {
+      const refused = change["refused"];
+      if (typeof refused === "number") {
+        return {
+          text: `${String(refused)} callbacks refused: ${textOf(change, "reason").replaceAll("_", " ")}`,
+        };
+      }
       const number = change["callback"];
       const name = `callback ${typeof number === "number" ? String(number) : ""}`.trim();
       const verdict = textOf(change, "verdict");

@@ -4,8 +4,9 @@
 use rusqlite::{Connection, Row};
 use taskbell_core::callback::Digest;
 
+use super::changes::{NewChange, record_change};
 use super::error::StoreError;
-use super::keys::{CallbackKey, RegistrationKey};
+use super::keys::{CallbackKey, RegistrationKey, TaskKey};
 use super::writer::WriteContext;
 
 /// Rows of quarantine; the oldest make room. A row takes some 300 octets.
@@ -33,14 +34,27 @@ pub struct RefusalRow {
     pub detail: String,
 }
 
-/// Adds to the counts. A registration that is gone meanwhile needs none.
+/// Adds to the counts, and says so. A registration that is gone meanwhile needs none.
 pub fn count(context: &mut WriteContext<'_>, refusals: &Refusals) -> Result<(), StoreError> {
     let sql = "INSERT INTO refusals (registration_ref, reason, count, first_at_ms, last_at_ms, detail)
                SELECT id, ?2, ?3, ?4, ?4, ?5 FROM registrations WHERE id = ?1
                ON CONFLICT (registration_ref, reason) DO UPDATE SET count = count + excluded.count,
                    last_at_ms = excluded.last_at_ms, detail = excluded.detail";
     let values = (refusals.registration, refusals.reason, refusals.count, context.now_ms, &refusals.detail);
-    context.tx.prepare_cached(sql)?.execute(values)?;
+    if context.tx.prepare_cached(sql)?.execute(values)? > 0 {
+        let sql = "SELECT task_ref FROM registrations WHERE id = ?1";
+        let task: Option<i64> =
+            context.tx.prepare_cached(sql)?.query_row([refusals.registration], |row| row.get(0))?;
+        let body = serde_json::json!({ "refused": refusals.count, "reason": refusals.reason }).to_string();
+        let change = NewChange {
+            agent: None,
+            task: task.map(TaskKey),
+            source: "push",
+            kind: "callback",
+            body_json: &body,
+        };
+        record_change(context, &change)?;
+    }
     Ok(())
 }
 
