@@ -244,3 +244,64 @@ async fn the_extended_card_of_an_agent_without_one_is_refused_by_name() {
     assert_eq!(client.error("GetExtendedAgentCard", Value::Null).await, -32004);
     assert_eq!(client.error("agent/getAuthenticatedExtendedCard", Value::Null).await, -32007);
 }
+
+#[tokio::test]
+async fn an_agent_whose_stream_begins_with_a_status_begins_with_the_task_here() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    for (words, agents) in pairs() {
+        world.pin(agents).await;
+        let method = words.method("message/stream", "SendStreamingMessage");
+        let params = json!({"message": words.message("first=status steps=2 interval=0.05 chunks=2")});
+        let heard = client.stream(method, params, None).await.rest().await;
+        let kinds: Vec<&str> = heard.iter().map(|event| event.kind()).collect();
+        assert_eq!(
+            kinds,
+            ["task", "status", "status", "artifact", "artifact", "status"],
+            "{words:?} {agents:?}"
+        );
+        let task = words.task(&heard[0].result())["id"].as_str().unwrap().to_owned();
+        assert_eq!(client.state(&task).await, "completed");
+    }
+}
+
+#[tokio::test]
+async fn a_sign_in_elsewhere_ends_no_stream_and_answers_who_waits() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    for (words, agents) in pairs() {
+        world.pin(agents).await;
+        let script = "steps=2 interval=0.05 auth=1 authwait=0.5";
+        let method = words.method("message/stream", "SendStreamingMessage");
+        let heard = client.stream(method, json!({"message": words.message(script)}), None).await.rest().await;
+        let states: Vec<String> = heard.iter().filter_map(|event| event.state()).collect();
+        assert!(states.contains(&words.state("auth-required")), "{words:?} {agents:?}: {states:?}");
+        assert_eq!(states.last(), Some(&words.state("completed")), "{words:?} {agents:?}");
+        let method = words.method("message/send", "SendMessage");
+        let result = client.call(method, json!({"message": words.message(script)})).await;
+        assert_eq!(words.task(&result)["status"]["state"], json!(words.state("auth-required")));
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_fails_is_told_as_it_failed() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    for (words, agents) in pairs() {
+        world.pin(agents).await;
+        for (script, state) in [
+            ("steps=1 interval=0.05 fail=yes", "failed"),
+            ("reject=yes", "rejected"),
+            ("steps=1 interval=0.05 fail=raise", "failed"),
+        ] {
+            let method = words.method("message/stream", "SendStreamingMessage");
+            let heard =
+                client.stream(method, json!({"message": words.message(script)}), None).await.rest().await;
+            assert_eq!(
+                heard.last().unwrap().state(),
+                Some(words.state(state)),
+                "{script} {words:?} {agents:?}"
+            );
+        }
+    }
+}

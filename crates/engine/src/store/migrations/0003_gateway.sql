@@ -15,7 +15,7 @@ CREATE INDEX tasks_by_client ON tasks (client_id, agent_id) WHERE client_id IS N
 
 -- What was sent to those who listen to a task, for those who come back: one row an event.
 CREATE TABLE gateway_events (
-    id       INTEGER PRIMARY KEY AUTOINCREMENT,
+    id       INTEGER PRIMARY KEY,
     task_ref INTEGER NOT NULL REFERENCES tasks (id) ON DELETE CASCADE,
     n        INTEGER NOT NULL,                   -- counts on over restarts of the engine
     start_ms INTEGER NOT NULL,                   -- the start of the engine that sent it
@@ -27,7 +27,7 @@ CREATE TABLE gateway_events (
 
 -- Who asked what, without any content.
 CREATE TABLE gateway_traffic (
-    id         INTEGER PRIMARY KEY AUTOINCREMENT,
+    id         INTEGER PRIMARY KEY,
     at_ms      INTEGER NOT NULL,
     client_id  INTEGER NOT NULL REFERENCES clients (id),
     agent_id   INTEGER NOT NULL REFERENCES agents (id),
