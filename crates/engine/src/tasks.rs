@@ -364,7 +364,13 @@ impl Tasks {
 }
 
 fn request(message: Message) -> SendRequest {
-    SendRequest { message, mode: SendMode::NonBlocking, history_length: None, metadata: Map::new() }
+    SendRequest {
+        message,
+        mode: SendMode::NonBlocking,
+        history_length: None,
+        accepted_output_modes: Vec::new(),
+        metadata: Map::new(),
+    }
 }
 
 /// The first line of what was asked, where the history tells.

@@ -30,6 +30,8 @@ pub struct SendRequest {
     pub message: Message,
     pub mode: SendMode,
     pub history_length: Option<u32>,
+    /// Media types that who asked can show; empty: any.
+    pub accepted_output_modes: Vec<String>,
     pub metadata: Map<String, Value>,
 }
 
@@ -131,10 +133,11 @@ impl Call {
         let mut params = Map::new();
         let method = match self {
             Self::Send(request) | Self::SendStreaming(request) => {
-                params.insert("message".into(), v03::message(&request.message, Extras::Drop));
+                params.insert("message".into(), v03::message(&request.message, Extras::Members));
                 let mut configuration = Map::new();
                 configuration.insert("blocking".into(), json!(request.mode == SendMode::Blocking));
                 put_some(&mut configuration, "historyLength", request.history_length.as_ref());
+                put_modes(&mut configuration, request);
                 params.insert("configuration".into(), Value::Object(configuration));
                 v1::put_object(&mut params, "metadata", &request.metadata);
                 if self.is_streaming() { "message/stream" } else { "message/send" }
@@ -279,12 +282,18 @@ pub struct RestCall {
     pub body: Option<Value>,
 }
 
+fn put_modes(configuration: &mut Map<String, Value>, request: &SendRequest) {
+    let modes = request.accepted_output_modes.iter().map(|mode| json!(mode)).collect();
+    v1::put_list(configuration, "acceptedOutputModes", modes);
+}
+
 fn send_body_v1(request: &SendRequest) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("message".into(), v1::message(&request.message, Extras::Drop));
     let mut configuration = Map::new();
     v1::put_flag(&mut configuration, "returnImmediately", request.mode == SendMode::NonBlocking);
     put_some(&mut configuration, "historyLength", request.history_length.as_ref());
+    put_modes(&mut configuration, request);
     v1::put_object(&mut body, "configuration", &configuration);
     v1::put_object(&mut body, "metadata", &request.metadata);
     body
@@ -322,6 +331,7 @@ mod tests {
             message: Message::new(MessageId::new("m-1"), Role::User, vec![Part::text("hi")]),
             mode: SendMode::NonBlocking,
             history_length: None,
+            accepted_output_modes: Vec::new(),
             metadata: Map::new(),
         }
     }

@@ -150,6 +150,8 @@ pub struct SendParams {
     /// What the client said of blocking; both versions block where it said nothing.
     pub blocking: Option<bool>,
     pub history_length: Option<u32>,
+    /// Media types that the client can show; empty: any.
+    pub accepted_output_modes: Vec<String>,
     /// A config given along with the message, under any of its names.
     pub push_config: Option<PushConfigParams>,
     pub metadata: Map<String, Value>,
@@ -293,6 +295,7 @@ fn send(members: &mut Members) -> Result<SendParams, RequestFault> {
     let blocking = configuration.flag(&["blocking"])?;
     let at_once = configuration.flag(&["returnImmediately", "return_immediately"])?;
     let history_length = number(&mut configuration, HISTORY_LENGTH, 0, u32::MAX)?;
+    let accepted_output_modes = configuration.texts(&["acceptedOutputModes", "accepted_output_modes"])?;
     let push_config = configuration
         .take(&[
             "taskPushNotificationConfig",
@@ -308,6 +311,7 @@ fn send(members: &mut Members) -> Result<SendParams, RequestFault> {
         message,
         blocking: at_once.map(|flag| !flag).or(blocking),
         history_length,
+        accepted_output_modes,
         push_config,
         metadata,
     })
@@ -407,6 +411,7 @@ mod tests {
             message,
             mode: SendMode::NonBlocking,
             history_length: Some(5),
+            accepted_output_modes: vec!["text/plain".into()],
             metadata: Map::new(),
         };
         for dialect in [Dialect::V03, Dialect::V1] {
@@ -414,6 +419,7 @@ mod tests {
             let Ok(Request::Send(send)) = read(method, value) else { panic!("a send in {dialect}") };
             assert_eq!(send.message, request.message);
             assert_eq!((send.blocking, send.history_length), (Some(false), Some(5)));
+            assert_eq!(send.accepted_output_modes, request.accepted_output_modes);
             for call in [
                 Call::Get { task_id: TaskId::new("t"), history_length: 5 },
                 Call::Cancel { task_id: TaskId::new("t") },

@@ -84,6 +84,7 @@ fn hello() -> SendRequest {
         message: Message::new(MessageId::new("m-1"), Role::User, vec![Part::text("hi")]),
         mode: SendMode::NonBlocking,
         history_length: None,
+        accepted_output_modes: Vec::new(),
         metadata: Map::new(),
     }
 }

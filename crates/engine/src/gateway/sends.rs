@@ -434,6 +434,7 @@ fn request(params: &SendParams) -> SendRequest {
         message: params.message.clone(),
         mode: SendMode::NonBlocking,
         history_length: None,
+        accepted_output_modes: params.accepted_output_modes.clone(),
         metadata: params.metadata.clone(),
     }
 }

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension};
-use taskbell_core::dialect::Dialect;
-use taskbell_core::relay::{After, EventId};
+use taskbell_core::dialect::{Dialect, read};
+use taskbell_core::json;
+use taskbell_core::relay::{self, After, EventId};
 use taskbell_core::task::{StreamEvent, Task};
 
 use super::error::StoreError;
@@ -211,6 +212,18 @@ pub fn missed(connection: &Connection, key: TaskKey, id: EventId) -> Result<Opti
     Ok((expected > id.n).then_some(found))
 }
 
+/// Whether the last that was told of a task is its end. It is not where telling it could not be kept.
+fn tells_end(context: &WriteContext<'_>, key: TaskKey) -> bool {
+    let sql = "SELECT coalesce(v1, v03) FROM gateway_events WHERE task_ref = ?1 ORDER BY n DESC LIMIT 1";
+    let line = context
+        .tx
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.query_row([key], |row| row.get::<_, Option<String>>(0)));
+    let event = line.ok().flatten().and_then(|line| json::parse_str(&line).ok());
+    let event = event.and_then(|value| read::stream_event(value).ok());
+    event.is_some_and(|event| relay::after(&event) == After::TaskOver)
+}
+
 /// A listener that joined.
 pub struct Joined {
     /// The task as it stands on the writer.
@@ -238,7 +251,9 @@ pub fn join(
     if is_over {
         let id = end.map_or(EventId { start_ms: context.now_ms, n: 0 }, |end| end.id);
         let missed = match last {
-            Some(last) => missed(context.tx, key, last)?,
+            Some(last) => {
+                missed(context.tx, key, last)?.filter(|_| verdict.is_some() || tells_end(context, key))
+            }
             None => None,
         };
         return Ok(Joined { task, verdict, id, missed, feed: None });
