@@ -49,6 +49,8 @@ impl Scene {
 pub async fn add_agent(taskbell: &Taskbell, name: &str, proxy: &FaultProxy) {
     let command = format!("echo {TOKEN}");
     taskbell.cli(&["agent", "add", &proxy.url(), "--name", name, "--token-command", &command]).await.ok();
+    // What the agent is asked is counted here, and callbacks are another matter.
+    taskbell.cli(&["settings", "set", &format!("push.{name}"), "off"]).await.exits(0);
 }
 
 /// An answer of JSON-RPC to whatever was asked.

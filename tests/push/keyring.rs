@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use taskbell_tests::gateways::Tunnel;
 use taskbell_tests::session::Session;
 use taskbell_tests::{GatewayB, Taskbell, eventually, taskbell::TaskName, wait_until};
 
-use crate::stage::{PATIENCE, callbacks, list, registration};
+use crate::stage::{PATIENCE, callbacks, list, registration, token};
 
 const TOKEN: &str = "token-of-alice";
 const PUBLIC: &str = "https://hooks.example.com";
@@ -71,9 +71,7 @@ async fn any_number_of_registrations_is_one_item_an_agent() {
 
 /// As the command line does it, without a process for each.
 async fn send_many(taskbell: &Taskbell, many: usize) {
-    let runtime = std::fs::read(taskbell.data_dir().join("runtime.json")).expect("it is running");
-    let runtime: Value = serde_json::from_slice(&runtime).expect("it is JSON");
-    let token = runtime["token"].as_str().expect("it has a token").to_owned();
+    let token = token(taskbell);
     let url = format!("{}/api/v1/agents/b/send", taskbell.ready().gateway);
     let http = taskbell_tests::a2a::http();
     for chunk in (0..many).collect::<Vec<_>>().chunks(20) {

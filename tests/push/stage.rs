@@ -81,3 +81,20 @@ pub fn is_delete(method: &str) -> bool {
 pub fn count(proxy: &FaultProxy, is: fn(&str) -> bool) -> usize {
     proxy.seen().iter().filter(|seen| seen.method.as_deref().is_some_and(is)).count()
 }
+
+/// Asks the API as the command line does.
+pub async fn api(taskbell: &Taskbell, path: &str) -> Value {
+    let answer = taskbell_tests::a2a::http()
+        .get(format!("{}/api/v1/{path}", taskbell.ready().gateway))
+        .bearer_auth(token(taskbell))
+        .send()
+        .await;
+    answer.expect("the engine answers").json().await.expect("it answers JSON")
+}
+
+/// The API's token of this run.
+pub fn token(taskbell: &Taskbell) -> String {
+    let runtime = std::fs::read(taskbell.data_dir().join("runtime.json")).expect("it is running");
+    let runtime: Value = serde_json::from_slice(&runtime).expect("it is JSON");
+    runtime["token"].as_str().expect("it has a token").to_owned()
+}
