@@ -53,6 +53,8 @@ enum Command {
     Start,
     /// Durable writes with group commit
     Store,
+    /// Callbacks acknowledged at the inbox
+    Inbox,
     /// The window beside the least one there is; its page under a quick feed
     Window,
     #[command(hide = true, subcommand)]
@@ -118,6 +120,9 @@ async fn measure(command: Option<Command>, scale: Scale) -> Result<(), Failure> 
     // One after the other: two at a time would measure each other.
     if wants(&Command::Store) {
         failed |= told(rows::store::run(scale, &mut table).await, "store");
+    }
+    if wants(&Command::Inbox) {
+        failed |= told(rows::inbox::run(scale, &mut table).await, "inbox");
     }
     if wants(&Command::Start) {
         failed |= told(rows::start::run(scale, &mut table).await, "start");

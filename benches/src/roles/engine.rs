@@ -68,7 +68,7 @@ pub async fn run(folder: &Path) -> Result<(), Failure> {
         notices: Notices::Recorded,
     };
     let running = RunningEngine::start(options).await?;
-    say(&json!({ "ready": true }));
+    say(&json!({ "ready": true, "inbox": running.inbox() }));
     let (name, engine) = (AgentName::new(AGENT)?, running.engine());
     answer_all(async |question: Question| answer(engine, &name, question).await).await?;
     running.stop().await;

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod bare;
 pub mod engine;
+pub mod receiver;
 
 use std::path::PathBuf;
 
@@ -31,6 +32,8 @@ pub enum Role {
     Engine { folder: PathBuf },
     /// A bare reqwest client
     Bare,
+    /// A receiver of callbacks
+    Receiver { kind: receiver::Receiver, folder: PathBuf },
 }
 
 impl Role {
@@ -40,6 +43,7 @@ impl Role {
             Self::Agent { addr, state, tasks, script } => agent::run(addr, state, tasks, &script).await,
             Self::Engine { folder } => engine::run(&folder).await,
             Self::Bare => bare::run().await,
+            Self::Receiver { kind, folder } => receiver::run(kind, &folder).await,
         }
     }
 }

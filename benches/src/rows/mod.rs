@@ -1,5 +1,6 @@
 //! What is measured, a room a row of the table.
 
+pub mod inbox;
 pub mod restart;
 pub mod start;
 pub mod store;
@@ -7,7 +8,10 @@ pub mod streams;
 pub mod sweep;
 pub mod window;
 
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
+use tokio::process::Command;
 
 use crate::program::{Program, text};
 use crate::roles::{agent, bare, engine};
@@ -92,6 +96,20 @@ impl Client {
             Kind::Bare => number(&self.program.ask(&bare::Question::Counts).await?, "frames"),
         }
     }
+}
+
+/// The Python of a peer's environment, which is installed where it is missing.
+async fn python_peer(name: &str) -> Result<PathBuf, Failure> {
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/peers/setup");
+    let installed = Command::new(&setup).arg(name).stdout(std::process::Stdio::null()).status().await?;
+    if !installed.success() {
+        return Err(format!("{} failed", setup.display()).into());
+    }
+    let peers = match std::env::var_os("TASKBELL_PEERS") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(std::env::var_os("HOME").ok_or("no HOME")?).join(".cache/taskbell/peers"),
+    };
+    Ok(peers.join(name).join("bin/python"))
 }
 
 fn number(answer: &Value, name: &str) -> Result<f64, Failure> {

@@ -1,6 +1,6 @@
 //! Reading a thousand tasks again, 32 at a time: the engine stores what it reads, its peers only parse.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::json;
 use tokio::process::Command;
@@ -64,16 +64,7 @@ async fn sweeps(
 
 async fn python(fed: &Fed, scale: Scale) -> Result<Figure, Failure> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let setup = here.join("../tests/peers/setup");
-    let installed = Command::new(&setup).arg("py1").stdout(std::process::Stdio::null()).status().await?;
-    if !installed.success() {
-        return Err(format!("{} failed", setup.display()).into());
-    }
-    let peers = match std::env::var_os("TASKBELL_PEERS") {
-        Some(folder) => PathBuf::from(folder),
-        None => PathBuf::from(std::env::var_os("HOME").ok_or("no HOME")?).join(".cache/taskbell/peers"),
-    };
-    let mut command = Command::new(peers.join("py1/bin/python"));
+    let mut command = Command::new(super::python_peer("py1").await?);
     command.arg(here.join("peers/sweep_py1.py")).arg(&fed.url).arg(AT_ONCE.to_string());
     let mut program = Program::start("sweep_py1.py", command)?;
     program.answer().await?;
