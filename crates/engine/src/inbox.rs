@@ -165,6 +165,7 @@ impl Inbox {
         tokio::select! {
             () = self.serve(bound, limits, stop) => (),
             () = self.0.tally.keep(store, bells) => (),
+            () = self.0.registry.keep(store) => (),
         }
         if let Err(error) = self.0.tally.write_down(store, bells, true).await {
             tracing::warn!(%error, "what was refused at last is not counted");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::keychain::{Keychain, KeychainHealth};
 use crate::parts::Parts;
 use crate::settings;
-use crate::store::{changes, deliveries, tasks as rows};
+use crate::store::{callbacks, changes, deliveries, tasks as rows};
 
 /// How often old rows are looked for.
 const PERIOD: Duration = Duration::from_secs(3_600);
@@ -39,6 +39,7 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
     let began = Instant::now();
     let days = parts.store().read(settings::retention_days).await?;
     let before_ms = parts.now_ms().saturating_sub(i64::from(days).saturating_mul(DAY_MS));
+    let unbound_before_ms = parts.now_ms().saturating_sub(DAY_MS);
     loop {
         let gone = parts
             .store()
@@ -48,7 +49,8 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
                     + crate::store::notices::prune(context, before_ms, AT_ONCE)?
                     + crate::store::gateway_log::prune(context, AT_ONCE)?
                     + crate::store::bodies::prune(context, AT_ONCE)?
-                    + deliveries::prune(context, before_ms, AT_ONCE)?)
+                    + deliveries::prune(context, before_ms, AT_ONCE)?
+                    + callbacks::quarantine_unbound(context, unbound_before_ms, AT_ONCE)?)
             })
             .await?;
         if gone == 0 {

@@ -219,6 +219,22 @@ async fn what_came_before_its_task_was_known_is_bound_with_it() {
 }
 
 #[tokio::test]
+async fn a_claim_whose_task_never_became_known_is_quarantined_and_makes_up_no_task() {
+    let Fixture { store, agent, now_ms, _folder, .. } = fixture().await;
+    let key = store.write(move |c| register(c, &path(1), agent, None)).await.unwrap();
+    arrive(&store, callback(key, DONE)).await.unwrap();
+    now_ms.store(2_000, Ordering::SeqCst);
+    arrive(&store, callback(key, r#"{"task":{"id":"t-9"}}"#)).await.unwrap();
+    let gone = store.write(|c| callbacks::quarantine_unbound(c, 1_500, 10)).await.unwrap();
+    assert_eq!(gone, 1, "the later one has time yet");
+    let kept = store.read(|c| refused::list_quarantine(c, 10)).await.unwrap();
+    assert_eq!((kept.len(), kept[0].reason.as_str(), kept[0].detail.as_str()), (1, "never_bound", "t-1"));
+    let tasks =
+        store.read(|c| Ok(c.query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0))?));
+    assert_eq!(tasks.await.unwrap(), 1);
+}
+
+#[tokio::test]
 async fn a_deleted_task_takes_everything_with_it_and_the_next_callback_is_told() {
     let Fixture { store, agent, task, _folder, .. } = fixture().await;
     let key = store.write(move |c| register(c, &path(1), agent, Some(task))).await.unwrap();

@@ -233,6 +233,25 @@ pub(super) fn bind(
     Ok(())
 }
 
+/// Claims whose task never became known, of before `before_ms`: the send that they belong to failed, and no task is
+/// made up for them. They go to quarantine, `limit` at most; how many went.
+pub fn quarantine_unbound(
+    context: &mut WriteContext<'_>,
+    before_ms: i64,
+    limit: u32,
+) -> Result<usize, StoreError> {
+    let sql = "SELECT c.id FROM callbacks c JOIN registrations r ON r.id = c.registration_ref
+               WHERE c.task_ref IS NULL AND c.at_ms < ?1 AND r.purpose = 'task' AND r.task_ref IS NULL LIMIT ?2";
+    let mut statement = context.tx.prepare_cached(sql)?;
+    let rows = statement.query_map((before_ms, limit), |row| row.get(0))?;
+    let unbound: Vec<CallbackKey> = rows.collect::<Result<_, _>>()?;
+    drop(statement);
+    for callback in &unbound {
+        super::refused::move_to_quarantine(context, *callback, "never_bound")?;
+    }
+    Ok(unbound.len())
+}
+
 const COLUMNS: &str = "id, registration_ref, task_ref, at_ms, last_at_ms, count, sha256, size, body, \
      headers_json, token_proof, credential_proof, shape, claimed_task_id, claimed_context_id, \
      claimed_state, claimed_raw_state, dirty, verdict, verdict_at_ms, reason, confirmation_ref, \
