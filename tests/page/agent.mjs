@@ -4,6 +4,11 @@ import { createServer } from "node:http";
 
 const ENDED = new Set(["COMPLETED", "FAILED", "CANCELED", "REJECTED"]);
 
+const withoutSecrets = ({ token: _, authentication, ...rest }) => ({
+  ...rest,
+  ...(authentication ? { authentication: { scheme: authentication.scheme } } : {}),
+});
+
 export class Agent {
   tasks = new Map();
   listeners = new Map();
@@ -125,12 +130,12 @@ export class Agent {
     }
     if (method === "CreateTaskPushNotificationConfig") {
       this.configs.set(params.taskId, params);
-      result(params);
+      result(withoutSecrets(params));
       return;
     }
     if (method === "ListTaskPushNotificationConfigs") {
       const config = this.configs.get(params.taskId);
-      result({ configs: config ? [config] : [], nextPageToken: "" });
+      result({ configs: config ? [withoutSecrets(config)] : [], nextPageToken: "" });
       return;
     }
     if (method === "DeleteTaskPushNotificationConfig") {

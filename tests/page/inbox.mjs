@@ -36,6 +36,38 @@ export const judged = (engine, verdict, count) =>
     return items.filter((item) => item.verdict === verdict).length === count;
   });
 
+/** An inbox with something of everything, for pictures. The agent is the caller's to stop. */
+export async function playCallbacks(engine) {
+  const agent = await pusher(engine, "release-train");
+  agent.begin = () => ({ state: "WORKING", text: "Building" });
+  const words = (text) => ({ message: { messageId: `m-${text.length}`, role: "ROLE_AGENT", parts: [{ text }] } });
+  const done = await registered(engine, agent, "Cut release 4.2 and publish the packages");
+  await agent.callBack(done.id, says(done.id, "TASK_STATE_WORKING", words("Building")));
+  await judged(engine, "confirmed", 1);
+  agent.update(done.id, { state: "WORKING", text: "Signing the packages" });
+  await agent.callBack(done.id, says(done.id, "TASK_STATE_SUBMITTED"));
+  await judged(engine, "behind", 1);
+  const lied = await registered(engine, agent, "Roll the staging clusters back to the last good build");
+  await agent.callBack(lied.id, says("another-task", "TASK_STATE_COMPLETED"));
+  agent.update(done.id, {
+    state: "COMPLETED",
+    text: "Released.",
+    artifacts: [{ artifactId: "notes.md", name: "notes.md", parts: [{ text: "# 4.2\n\nFaster, and it asks less." }] }],
+  });
+  await agent.callBack(done.id, { task: agent.tasks.get(done.id) });
+  await judged(engine, "confirmed", 2);
+  await agent.callBack(done.id, says(done.id, "TASK_STATE_COMPLETED", { timestamp: "2026-01-05T10:00:00Z" }));
+  await judged(engine, "confirmed", 3);
+  await agent.callBack(done.id, says(done.id, "TASK_STATE_COMPLETED", { timestamp: "2026-01-05T10:00:01Z" }));
+  await judged(engine, "duplicate", 1);
+  await agent.callBack(lied.id, says(lied.id, "TASK_STATE_WORKING"), "not-the-token");
+  const lie = says(lied.id, "TASK_STATE_COMPLETED", words("All clusters run build 4711 again"));
+  await agent.callBack(lied.id, lie);
+  await judged(engine, "ahead", 1);
+  await judged(engine, "rejected", 1);
+  return agent;
+}
+
 export async function inbox(browser, breaches) {
   const engine = await Engine.start();
   const agent = await pusher(engine);

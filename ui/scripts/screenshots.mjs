@@ -2,10 +2,13 @@
 // Writes docs/screenshots/*.png in light and dark: a real engine, agents with realistic work, Debian's Chromium.
 //
 //   TASKBELL_BIN   the program (default: the debug build)
+//
+// A word after the name takes only the pictures whose names hold it.
 import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { launch, open } from "../../tests/page/browser.mjs";
 import { Engine } from "../../tests/page/engine.mjs";
+import { playCallbacks } from "../../tests/page/inbox.mjs";
 import { play, REPORT, TITLES } from "../../tests/page/story.mjs";
 
 const folder = resolve(import.meta.dirname, "../../docs/screenshots");
@@ -27,6 +30,7 @@ let agents = new Map();
 try {
   const story = await play(engine, { extra: 480 });
   agents = story.agents;
+  agents.set("release-train", await playCallbacks(engine));
   agents.get("reader").begin = () => ({
     state: "COMPLETED",
     text: "All of them are reviewed.",
@@ -40,6 +44,7 @@ try {
   };
   for (const colorScheme of ["light", "dark"]) {
     const shoot = async (page, name) => {
+      if (process.argv[2] && !name.includes(process.argv[2])) return;
       await page.evaluate(() => document.fonts.ready);
       await page.waitForTimeout(400);
       await page.screenshot({ path: resolve(folder, `${name}-${colorScheme}.png`) });
@@ -84,6 +89,14 @@ try {
     await page.getByRole("button", { name: /things need a look/ }).click();
     await shoot(page, "health");
     await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Inbox" }).click();
+    await page.locator("[role=listbox]").getByRole("option", { name: /ahead/ }).click();
+    await page.getByRole("rowheader", { name: "/status/state" }).waitFor();
+    await shoot(page, "inbox");
+    await page.getByRole("button", { name: "Open the task" }).click();
+    await page.getByRole("tab", { name: /Callbacks/ }).click();
+    await page.locator("ol .entry").first().waitFor();
+    await shoot(page, "callbacks");
     await page.getByRole("link", { name: "Agents" }).click();
     await page.getByRole("option", { name: /ledger/ }).click();
     await page.getByRole("button", { name: "Test" }).click();

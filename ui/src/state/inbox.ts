@@ -56,8 +56,9 @@ export function verdictMeaning(verdict: Verdict): string {
 
 /** `finished → working`: what it claimed and what the task was when it was read. */
 export function statesLine(item: Callback): string {
-  const claimed = item.claimed ? stateWord(item.claimed) : (item.shape ?? "nothing");
-  if (item.verdict === "rejected") return item.text;
+  // What was not taken claims nothing; why it was not is all there is.
+  if (item.shape == null) return item.text;
+  const claimed = item.claimed ? stateWord(item.claimed) : item.shape;
   return `${claimed} → ${item.confirmed ? stateWord(item.confirmed) : "not confirmed"}`;
 }
 
