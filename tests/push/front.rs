@@ -20,8 +20,13 @@ pub struct Place {
 }
 
 /// nginx. Gone when dropped.
-pub struct Front {
-    _server: Process,
+pub struct Front(Process);
+
+impl Front {
+    /// Returns when it is gone.
+    pub async fn stop(mut self) {
+        self.0.kill().await;
+    }
 }
 
 impl Place {
@@ -64,7 +69,7 @@ impl Place {
     /// A server with these `location` blocks.
     pub async fn serve(&self, locations: &str) -> Front {
         let text = format!(
-            "worker_processes 1; daemon off; pid {pid}; error_log stderr;\n\
+            "master_process off; daemon off; pid {pid}; error_log stderr;\n\
              events {{ worker_connections 64; }}\n\
              http {{ access_log off; client_body_temp_path {folder}; proxy_temp_path {folder};\n\
                fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};\n\
@@ -86,7 +91,7 @@ impl Place {
             tokio::net::TcpStream::connect(("127.0.0.1", self.port)).await.ok().map(drop)
         })
         .await;
-        Front { _server: server }
+        Front(server)
     }
 
     fn file(&self, name: &str) -> String {

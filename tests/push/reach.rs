@@ -31,18 +31,22 @@ async fn a_public_address_that_breaks_is_noticed_named_and_noticed_again_when_it
     let items = taskbell.cli(&["inbox", "list"]).await.items();
     assert!(items.is_empty(), "the test leaves nothing behind: {items:?}");
 
-    drop(front);
+    front.stop().await;
     fails_with(&taskbell, "unreachable").await;
     let doctor = taskbell.cli_text(&["doctor"]).await;
     assert!(doctor.stdout.contains("do not arrive"), "{}", doctor.stdout);
 
     let front = place.serve(&passes("/taskbell", "http://127.0.0.1:9")).await;
     fails_with(&taskbell, "tunnel_broken").await;
-    drop(front);
+    front.stop().await;
     let front =
         place.serve(&format!("location / {{ proxy_pass {inbox}; proxy_set_header Host $http_host; }}")).await;
+    let (exit, view) = test(&taskbell).await;
+    assert_eq!(exit, Some(0), "the inbox knows its prefix where a proxy leaves it on: {view}");
+    front.stop().await;
+    let front = place.serve("location / { return 404; }").await;
     fails_with(&taskbell, "not_found").await;
-    drop(front);
+    front.stop().await;
     let _front = place.serve("location / { return 200 'welcome'; }").await;
     fails_with(&taskbell, "not_ours").await;
 }
@@ -74,7 +78,7 @@ async fn a_gateway_that_answers_at_the_public_address_is_named() {
         let rest = format!("location / {{ proxy_pass {gateway}; proxy_set_header Host {host}; }}\n");
         let front = place.serve(&format!("{callbacks}{rest}")).await;
         fails_with(&taskbell, "gateway_exposed").await;
-        drop(front);
+        front.stop().await;
     }
     let _front = place.serve(&callbacks).await;
     let (exit, view) = test(&taskbell).await;

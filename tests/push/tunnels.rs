@@ -88,6 +88,14 @@ async fn a_tunnel_that_fails_says_why_and_goes_when_it_is_unset() {
     reaches(&taskbell, "there is none", |view| view["tunnel"] == "off").await;
 }
 
+/// What a process started, and what that started.
+fn descendants(pid: i32) -> Vec<i32> {
+    let listed = Command::new("ps").args(["-o", "pid=", "--ppid", &pid.to_string()]).output();
+    let listed = String::from_utf8_lossy(&listed.expect("ps runs").stdout).into_owned();
+    let children: Vec<i32> = listed.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+    children.iter().flat_map(|child| [vec![*child], descendants(*child)].concat()).collect()
+}
+
 /// An ssh server of this test alone.
 struct SshServer {
     folder: TempDir,
@@ -165,7 +173,12 @@ async fn the_ssh_preset_leads_to_the_inbox_and_comes_back_with_its_server() {
     };
     wait_until(PATIENCE, "a callback comes through", is_through).await;
     assert_eq!(api(&taskbell, "reachability").await["tunnel"], "up");
+    // The sessions are processes of their own, which outlive the listener.
+    let sessions = descendants(running.pid());
     running.kill().await;
+    for session in sessions {
+        Command::new("kill").arg("-9").arg(session.to_string()).status().expect("kill runs");
+    }
     let view = reaches(&taskbell, "the lost server is noticed", |view| view["tunnel"] == "down").await;
     assert!(view["tunnelDetail"].is_string(), "{view}");
     let _running = server.start().await;

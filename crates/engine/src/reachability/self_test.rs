@@ -268,8 +268,7 @@ fn refused(status: u16) -> Failure {
         ),
         404 => (
             "not_found",
-            "nothing takes callbacks there (HTTP 404); a proxy with a path prefix must take the prefix off"
-                .to_owned(),
+            "nothing takes callbacks there (HTTP 404); point the tunnel or proxy at the inbox".to_owned(),
         ),
         421 => (
             "other_host",
