@@ -2,12 +2,12 @@
 
 use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::api::views::{
-    AgentTestView, AgentView, ArchiveRequest, CallbackDetail, CallbackView, ClientView, CredentialRequest,
-    HealthView, ImportOutcome, InboxTestView, NewAgentRequest, NewClientRequest, NewClientView, NoticeView,
-    Page, PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
-    RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
-    ResolvedView, SendOutcome, SendRequestView, SettingRequest, SettingView, TaskDetail, TaskFilter,
-    TaskSummary, WatchRequest,
+    AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
+    CredentialRequest, DeliveryView, HealthView, ImportOutcome, InboxTestView, NewAgentRequest,
+    NewClientRequest, NewClientView, NoticeView, Page, PageLoginView, PinDialectRequest, PinRequest,
+    ReachView, ReconcileItem, ReconcileRequest, RegisterRequest, RegistrationView, RegistrationsView,
+    ReplayView, ReplyRequest, ReportCardView, ResolvedView, SendOutcome, SendRequestView, SettingRequest,
+    SettingView, TargetView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;
@@ -176,6 +176,35 @@ impl Engine {
 
     pub async fn revoke_client(&self, name: &ClientName) -> Answer<()> {
         self.0.delete(Endpoint::client(name)).await
+    }
+
+    pub async fn targets(&self) -> Answer<Page<TargetView>> {
+        self.0.get("targets").await
+    }
+
+    pub async fn allow_target(&self, request: &AllowTargetRequest) -> Answer<TargetView> {
+        self.0.post("targets", request).await
+    }
+
+    pub async fn remove_target(&self, id: u64) -> Answer<()> {
+        self.0.delete(Endpoint::new(&format!("targets/{id}"))).await
+    }
+
+    /// `pause` or `resume`.
+    pub async fn change_target(&self, id: u64, change: &str) -> Answer<TargetView> {
+        self.0.post(Endpoint::new(&format!("targets/{id}/{change}")), &serde_json::json!({})).await
+    }
+
+    pub async fn deliveries(&self, endpoint: &Endpoint) -> Answer<Page<DeliveryView>> {
+        self.0.get(endpoint.clone()).await
+    }
+
+    pub async fn delivery(&self, id: u64) -> Answer<DeliveryView> {
+        self.0.get(Endpoint::new(&format!("deliveries/{id}"))).await
+    }
+
+    pub async fn retry_delivery(&self, id: u64) -> Answer<DeliveryView> {
+        self.0.post(Endpoint::new(&format!("deliveries/{id}/retry")), &serde_json::json!({})).await
     }
 
     pub async fn registrations(&self) -> Answer<RegistrationsView> {

@@ -8,9 +8,11 @@
 //! | what clients register | [`registration`] |
 //! | which callback is sent now | [`worker`] |
 //! | one attempt | [`attempt`] |
+//! | targets and deliveries shown and changed | [`records`] |
 //! | their secrets in the keyring | [`secrets`] |
 
 mod attempt;
+pub mod records;
 pub mod registration;
 mod secrets;
 mod worker;

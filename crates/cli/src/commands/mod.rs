@@ -4,6 +4,7 @@ mod agent;
 mod cancel;
 mod client;
 mod completions;
+mod delivery;
 mod demo_agent;
 mod doctor;
 mod follow;
@@ -18,6 +19,7 @@ mod send;
 mod serve;
 mod settings;
 mod show;
+mod target;
 mod task;
 mod tasks;
 mod wait;
@@ -50,6 +52,10 @@ pub enum Command {
     #[command(subcommand)]
     Client(client::Client),
     #[command(subcommand)]
+    Target(target::Target),
+    #[command(subcommand)]
+    Delivery(delivery::Delivery),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Notice(notice::Notice),
@@ -80,6 +86,8 @@ impl Command {
             Self::Reconcile(reconcile) => reconcile.run(session).await,
             Self::Inbox(inbox) => inbox.run(session).await,
             Self::Client(client) => client.run(session).await,
+            Self::Target(target) => target.run(session).await,
+            Self::Delivery(delivery) => delivery.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
             Self::Notice(notice) => notice.run(session).await,
             Self::Push(push) => push.run(session).await,

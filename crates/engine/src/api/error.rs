@@ -42,7 +42,9 @@ fn status_of(code: &str) -> StatusCode {
     match code {
         "usage" | "insecure_http" => StatusCode::BAD_REQUEST,
         "unknown_agent" | "unknown_task" | "no_registration" | "unknown_client" | "unknown_setting"
-        | "not_found" | "unknown_callback" | "task_not_found" => StatusCode::NOT_FOUND,
+        | "not_found" | "unknown_target" | "unknown_delivery" | "unknown_callback" | "task_not_found" => {
+            StatusCode::NOT_FOUND
+        }
         "exists"
         | "ambiguous_task"
         | "task_ended"
@@ -51,6 +53,7 @@ fn status_of(code: &str) -> StatusCode {
         | "task_terminal"
         | "no_task"
         | "not_kept"
+        | "not_again"
         | "task_not_cancelable" => StatusCode::CONFLICT,
         "agent_timed_out" => StatusCode::GATEWAY_TIMEOUT,
         "store_busy"

@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `inbox`, `registrations`, `notices`, `clients`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `inbox`, `registrations`, `notices`, `clients`, `deliveries`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -23,6 +23,7 @@
 pub mod access;
 mod agents;
 mod clients;
+mod deliveries;
 pub mod error;
 mod extract;
 pub mod feed;
@@ -130,6 +131,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(registrations::routes())
         .merge(notices::routes())
         .merge(clients::routes())
+        .merge(deliveries::routes())
         .merge(settings::routes())
         .merge(feed::routes())
         .merge(window::routes());

@@ -87,8 +87,8 @@ fn config(words: Words, id: Option<&str>, url: &str) -> Value {
 async fn octets(client: &Client, method: &str, params: Value) -> String {
     let body = json!({"jsonrpc":"2.0","id":1,"method":method,"params":params});
     let text = client.post().json(&body).timeout(LIMIT).send().await.unwrap().text().await.unwrap();
-    let begin = text.find("\"result\":").unwrap() + "\"result\":".len();
-    text[begin..text.len() - 1].to_owned()
+    let (_, result) = text.split_once("\"result\":").unwrap();
+    result.strip_suffix('}').unwrap().to_owned()
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@
 mod agent;
 mod change;
 mod client;
+mod delivery;
 mod health;
 mod inbox;
 mod notice;
@@ -26,6 +27,7 @@ pub use agent::{
 };
 pub use change::ChangeView;
 pub use client::{ClientView, NewClientRequest, NewClientView, TrafficView};
+pub use delivery::{AllowTargetRequest, AttemptView, DeliveryView, TargetView};
 pub use health::{HealthItem, HealthState, HealthView};
 pub use inbox::{
     CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
