@@ -673,6 +673,126 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/targets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Receivers of callbacks, by client and origin. */
+        get: operations["list_targets"];
+        put?: never;
+        /** Lets a client be called at a port of this machine, over plain http. */
+        post: operations["allow_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/targets/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Takes an approval back. What is registered for it is refused from then on. */
+        delete: operations["remove_target"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/targets/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends nothing there until it is resumed; ends and questions wait. */
+        post: operations["pause_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/targets/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Calls it again as if it had never failed; what waits is sent at once. */
+        post: operations["resume_target"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Callbacks that left or are to leave, with their attempts, the newest first. */
+        get: operations["list_deliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** One, with its attempts. */
+        get: operations["get_delivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/deliveries/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Sends it again now, with all its tries before it. `not_again`: it arrived, or there is nothing left to send. */
+        post: operations["retry_delivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings": {
         parameters: {
             query?: never;
@@ -845,6 +965,14 @@ export interface components {
         };
         /** @enum {string} */
         AlignmentView: "none" | "left" | "center" | "right";
+        AllowTargetRequest: {
+            client: string;
+            /**
+             * Format: int32
+             * @description Of this machine, over plain http.
+             */
+            port: number;
+        };
         ArchiveRequest: {
             archived: boolean;
         };
@@ -858,6 +986,21 @@ export interface components {
             parts: unknown[];
             /** @description The text parts, joined. Text of a stranger: never markup. */
             text: string;
+        };
+        AttemptView: {
+            /** @description The judged address that was connected to. */
+            address?: string | null;
+            /** @description Whether it used up a try. */
+            counted: boolean;
+            endedAt?: components["schemas"]["UtcTime"] | null;
+            /** @description Why it failed, where no status says so. */
+            error?: string | null;
+            startedAt: components["schemas"]["UtcTime"];
+            /**
+             * Format: int32
+             * @description The final status of the receiver; null: none came.
+             */
+            status?: number | null;
         };
         BlockView: {
             content: components["schemas"]["InlineView"][];
@@ -1069,6 +1212,41 @@ export interface components {
             changedAt?: components["schemas"]["UtcTime"] | null;
             /** @description `bearer`, `basic`, `headers` or `token-command`. */
             kind: string;
+        };
+        /** @description A callback that leaves, with its attempts. */
+        DeliveryView: {
+            /** @description The oldest first. */
+            attempts: components["schemas"]["AttemptView"][];
+            client: string;
+            /** @description Null: its registration is gone. */
+            configId?: string | null;
+            createdAt: components["schemas"]["UtcTime"];
+            doneAt?: components["schemas"]["UtcTime"] | null;
+            dueAt?: components["schemas"]["UtcTime"] | null;
+            /** Format: int64 */
+            id: number;
+            /** @description `reserved` or `best-effort`. */
+            lane: string;
+            lastError?: string | null;
+            /**
+             * @description `queued`, `sending`, `delivered`, `failed`, `outcome-unknown`, `exhausted`, `rejected`, `refused-by-policy`,
+             *     `superseded`, `dropped` or `cancelled`.
+             */
+            state: string;
+            target: string;
+            /** @description `AGENT/TASKID`. */
+            task: string;
+            /** @description What it tells of the task: the lowercase words. */
+            taskState: string;
+            /**
+             * Format: int32
+             * @description Attempts that counted.
+             */
+            tries: number;
+            /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
+            waitsFor?: string | null;
+            /** @description Header `webhook-id`: the same in every attempt. */
+            webhookId: string;
         };
         DifferenceView: {
             claimed: unknown;
@@ -1379,6 +1557,45 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_DeliveryView: {
+            items: {
+                /** @description The oldest first. */
+                attempts: components["schemas"]["AttemptView"][];
+                client: string;
+                /** @description Null: its registration is gone. */
+                configId?: string | null;
+                createdAt: components["schemas"]["UtcTime"];
+                doneAt?: components["schemas"]["UtcTime"] | null;
+                dueAt?: components["schemas"]["UtcTime"] | null;
+                /** Format: int64 */
+                id: number;
+                /** @description `reserved` or `best-effort`. */
+                lane: string;
+                lastError?: string | null;
+                /**
+                 * @description `queued`, `sending`, `delivered`, `failed`, `outcome-unknown`, `exhausted`, `rejected`, `refused-by-policy`,
+                 *     `superseded`, `dropped` or `cancelled`.
+                 */
+                state: string;
+                target: string;
+                /** @description `AGENT/TASKID`. */
+                task: string;
+                /** @description What it tells of the task: the lowercase words. */
+                taskState: string;
+                /**
+                 * Format: int32
+                 * @description Attempts that counted.
+                 */
+                tries: number;
+                /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
+                waitsFor?: string | null;
+                /** @description Header `webhook-id`: the same in every attempt. */
+                webhookId: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_InboxTestView: {
             items: {
                 /** @description `0.3` or `1.0`. */
@@ -1450,6 +1667,51 @@ export interface components {
                 meaning: string;
                 /** @description The value that holds: the user's, else the default. */
                 value: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_TargetView: {
+            items: {
+                approvedAt?: components["schemas"]["UtcTime"] | null;
+                client: string;
+                deliveredAt?: components["schemas"]["UtcTime"] | null;
+                /**
+                 * Format: int64
+                 * @description Of these, never tried.
+                 */
+                dropped: number;
+                /**
+                 * Format: int32
+                 * @description In a row.
+                 */
+                failures: number;
+                /** Format: int64 */
+                id: number;
+                /** @description `public`, or `loopback`: on this machine. */
+                kind: string;
+                /** @description Of the last failure: `http_500`, `timeout`, `tls_expired`, … */
+                lastError?: string | null;
+                lastFailedAt?: components["schemas"]["UtcTime"] | null;
+                nextAt?: components["schemas"]["UtcTime"] | null;
+                /** @description `user`, or `failing`: it failed for days. */
+                pauseReason?: string | null;
+                pausedAt?: components["schemas"]["UtcTime"] | null;
+                /** @description `ok`, `failing` (called less often), `paused`, or `not-approved` (on this machine, and no longer allowed). */
+                state: string;
+                /** @description Scheme, host and port. */
+                target: string;
+                /**
+                 * Format: int64
+                 * @description Best effort: changes that could have been told.
+                 */
+                updates: number;
+                /**
+                 * Format: int64
+                 * @description Reserved deliveries that are still to arrive.
+                 */
+                waiting: number;
             }[];
             /** @description The `cursor` of the next page; null on the last. */
             next?: string | null;
@@ -1787,6 +2049,47 @@ export interface components {
              * @description 1 to 10080, which is a week.
              */
             minutes: number;
+        };
+        /** @description A receiver, one a client and origin. */
+        TargetView: {
+            approvedAt?: components["schemas"]["UtcTime"] | null;
+            client: string;
+            deliveredAt?: components["schemas"]["UtcTime"] | null;
+            /**
+             * Format: int64
+             * @description Of these, never tried.
+             */
+            dropped: number;
+            /**
+             * Format: int32
+             * @description In a row.
+             */
+            failures: number;
+            /** Format: int64 */
+            id: number;
+            /** @description `public`, or `loopback`: on this machine. */
+            kind: string;
+            /** @description Of the last failure: `http_500`, `timeout`, `tls_expired`, … */
+            lastError?: string | null;
+            lastFailedAt?: components["schemas"]["UtcTime"] | null;
+            nextAt?: components["schemas"]["UtcTime"] | null;
+            /** @description `user`, or `failing`: it failed for days. */
+            pauseReason?: string | null;
+            pausedAt?: components["schemas"]["UtcTime"] | null;
+            /** @description `ok`, `failing` (called less often), `paused`, or `not-approved` (on this machine, and no longer allowed). */
+            state: string;
+            /** @description Scheme, host and port. */
+            target: string;
+            /**
+             * Format: int64
+             * @description Best effort: changes that could have been told.
+             */
+            updates: number;
+            /**
+             * Format: int64
+             * @description Reserved deliveries that are still to arrive.
+             */
+            waiting: number;
         };
         /** @description A task with everything known of it. */
         TaskDetail: components["schemas"]["TaskSummary"] & {
@@ -3253,6 +3556,245 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_TrafficView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_targets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TargetView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    allow_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AllowTargetRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Taken back */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    pause_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    resume_target: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TargetView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_deliveries: {
+        parameters: {
+            query?: {
+                /** @description `AGENT/TASKID`, or a prefix that fits one task */
+                task?: string;
+                state?: string;
+                /** @description `reserved` or `best-effort` */
+                lane?: string;
+                /** @description 1 to 1000, 100 where none is given */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DeliveryView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    get_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    retry_delivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryView"];
                 };
             };
             default: {
