@@ -12,6 +12,7 @@ mod load;
 mod scene;
 mod strace;
 mod wire;
+mod worth;
 
 use std::time::Duration;
 
