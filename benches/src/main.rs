@@ -57,6 +57,8 @@ enum Command {
     Inbox,
     /// The window beside the least one there is; its page under a quick feed
     Window,
+    /// Events through the gateway and through nginx
+    Gateway,
     #[command(hide = true, subcommand)]
     Role(Role),
     /// The row of `restart`, within a network namespace where nobody else connects
@@ -138,6 +140,9 @@ async fn measure(command: Option<Command>, scale: Scale) -> Result<(), Failure> 
     }
     if wants(&Command::Streams) {
         failed |= told(rows::streams::run(scale, &mut table).await, "streams");
+    }
+    if wants(&Command::Gateway) {
+        failed |= told(rows::gateway::run(scale, &mut table).await, "gateway");
     }
     println!("{table}");
     if failed { Err("not everything could be measured; see above".into()) } else { Ok(()) }

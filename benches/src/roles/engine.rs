@@ -8,7 +8,7 @@ use futures::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use taskbell_core::agent::{CardOrigin, PlainHttp};
-use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::agents::manage::AgentWish;
 use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
 use taskbell_engine::api::window::Windows;
@@ -33,6 +33,8 @@ pub enum Question {
     Watch {
         tasks: Vec<String>,
     },
+    /// A client's key, and the agent's address at the gateway.
+    Client,
     /// Changes recorded so far, committed ones.
     Changes,
     Reconcile,
@@ -70,13 +72,23 @@ pub async fn run(folder: &Path) -> Result<(), Failure> {
     let running = RunningEngine::start(options).await?;
     say(&json!({ "ready": true, "inbox": running.inbox() }));
     let (name, engine) = (AgentName::new(AGENT)?, running.engine());
-    answer_all(async |question: Question| answer(engine, &name, question).await).await?;
+    let gateway = running.ready().map(|ready| ready.gateway.clone()).ok_or("the gateway has no address")?;
+    answer_all(async |question: Question| match question {
+        Question::Client => {
+            let (_, key) = engine.gateway().clients().add(ClientName::new("bench")?).await?;
+            Ok(json!({ "url": format!("{gateway}/agents/{AGENT}/"), "key": key.expose() }))
+        }
+        question => answer(engine, &name, question).await,
+    })
+    .await?;
     running.stop().await;
     Ok(())
 }
 
 async fn answer(engine: &Engine, name: &AgentName, question: Question) -> Result<Value, Failure> {
     match question {
+        // Told by whoever knows where the gateway is.
+        Question::Client => Err("not asked here".into()),
         Question::Add { url } => {
             let wish = AgentWish {
                 name: name.clone(),

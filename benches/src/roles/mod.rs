@@ -3,7 +3,9 @@
 pub mod agent;
 pub mod bare;
 pub mod engine;
+pub mod listeners;
 pub mod receiver;
+pub mod ticker;
 
 use std::path::PathBuf;
 
@@ -34,6 +36,10 @@ pub enum Role {
     Bare,
     /// A receiver of callbacks
     Receiver { kind: receiver::Receiver, folder: PathBuf },
+    /// An agent that tells the time
+    Ticker,
+    /// Clients that note how old events are
+    Listeners,
 }
 
 impl Role {
@@ -44,6 +50,8 @@ impl Role {
             Self::Engine { folder } => engine::run(&folder).await,
             Self::Bare => bare::run().await,
             Self::Receiver { kind, folder } => receiver::run(kind, &folder).await,
+            Self::Ticker => ticker::run().await,
+            Self::Listeners => listeners::run().await,
         }
     }
 }
