@@ -7,18 +7,33 @@ use taskbell_tests::{Peer, PeerKind, SdkClient, Taskbell};
 use tokio::sync::OnceCell;
 
 use crate::story::{
-    asks_and_is_answered, cancels, comes_back, is_told_what_is_not_there, sends_and_reads, streams,
+    HOOK_CREDENTIALS, HOOK_TOKEN, asks_and_is_answered, cancels, comes_back, is_told_what_is_not_there,
+    keeps_callbacks, sends_and_reads, streams,
 };
 use crate::tell;
 
 /// A test of one group of calls.
 type Check = fn(&Story, SdkClient);
 
+/// What a client hands over for its callbacks comes back to nobody.
+pub fn is_not_told_its_own_secrets(story: &Story, _: SdkClient) {
+    for name in ["registered", "registration", "registrations", "answered"] {
+        let told = story.answer(name).to_string();
+        for secret in [HOOK_TOKEN, HOOK_CREDENTIALS] {
+            assert!(!told.contains(secret), "{name} tells {secret}: {told}");
+        }
+    }
+}
+
 /// All clients through one gateway in front of one agent.
 async fn through_the_gateway(kind: PeerKind) -> HashMap<SdkClient, Story> {
     let peer = Peer::start(kind).await;
     let taskbell = Taskbell::start().await;
     taskbell.add_agent("peer", &peer.url()).await;
+    // The Python SDK of 0.3 applies every event once more for each subscriber: the first task on which that
+    // is found out may be damaged by it, and none after it.
+    let first = taskbell.send("peer", "steps=4 interval=0.3").await;
+    taskbell.wait(&first).await.exits(0);
     let key = taskbell.cli(&["client", "add", "sdk"]).await.ok();
     let key = key["key"].as_str().expect("a key").to_owned();
     let url = format!("{}/agents/peer/", taskbell.ready().gateway);
@@ -51,7 +66,8 @@ pub async fn check(
 macro_rules! with_every_client {
     ($told:ident $kind:ident: $($client:ident = $sdk:ident),* $(,)?) => {
         $(with_every_client!(@ $told $kind $client $sdk
-            sends_and_reads streams asks_and_is_answered comes_back cancels is_told_what_is_not_there);)*
+            sends_and_reads streams asks_and_is_answered comes_back cancels keeps_callbacks
+            is_not_told_its_own_secrets is_told_what_is_not_there);)*
     };
     (@ $told:ident $kind:ident $client:ident $sdk:ident $($group:ident)*) => {
         mod $client {

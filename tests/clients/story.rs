@@ -7,8 +7,8 @@ use taskbell_tests::{SdkClient, a2a::Dialect};
 /// What the scripts with two chunks leave behind.
 const TWO_CHUNKS: &str = "chunk 1/2;chunk 2/2;";
 
-/// A name that never resolves (RFC 6761): registered, and never reached.
-const HOOK: &str = "https://callbacks.invalid/hook";
+/// Registered and deleted again before anything happens that would be told there.
+const HOOK: &str = "https://hooks.example.com/hook";
 
 pub const HOOK_TOKEN: &str = "token-of-a-callback";
 pub const HOOK_CREDENTIALS: &str = "credentials-of-a-callback";
