@@ -240,6 +240,7 @@ async function collapsed(page) {
   const { y, height } = await page.getByRole("textbox", { name: "Your answer" }).boundingBox();
   if (y + height > page.viewportSize().height) wrongs.push("the answer is off the screen");
   await page.getByRole("button", { name: /^Show [\d,]+ more lines$/ }).click();
+  await page.getByRole("button", { name: "Show less" }).waitFor();
   const after = await lines();
   if (before > 20 || after < before + 100) wrongs.push(`${before} lines, ${after} when asked for all`);
   await page.getByRole("button", { name: "Show less" }).click();
