@@ -210,8 +210,13 @@ impl Engine {
 
     pub async fn remove_agent(&self, name: &AgentName) -> Result<(), EngineError> {
         let agent = self.agents_at_hand().by_name(name).map(|agent| agent.key);
+        let followed = self.store().read(rows::followed).await?;
         self.agents_at_hand().remove(name).await?;
         if let Some(agent) = agent {
+            // Whoever listens to its tasks here will hear nothing more.
+            for row in followed.into_iter().filter(|row| row.agent_key == agent) {
+                self.0.parts.hubs().lose(row.key);
+            }
             self.0.registrations.forget_agent(agent).await;
         }
         self.0.parts.bells().following.notify_one();

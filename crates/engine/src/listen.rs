@@ -4,6 +4,7 @@
 //! the router's matter.
 
 mod holder;
+mod stall;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +22,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 pub use holder::Holder;
+use stall::Stalling;
 
 /// Where the listener stands if nothing else is asked for.
 pub const DEFAULT_ADDRESS: SocketAddr =
@@ -68,12 +70,19 @@ pub struct Limits {
     pub head: Duration,
     /// Octets buffered for one connection each way.
     pub buffer: usize,
+    /// How long a peer may take nothing of what is sent to it. It never reads, and would hold its place for ever.
+    pub stall: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
         // A client of the gateway keeps one for each task that it listens to.
-        Self { connections: 4_096, head: Duration::from_secs(10), buffer: 64 * 1024 }
+        Self {
+            connections: 4_096,
+            head: Duration::from_secs(10),
+            buffer: 64 * 1024,
+            stall: Duration::from_secs(60),
+        }
     }
 }
 
@@ -170,7 +179,7 @@ async fn serve_one(
         .header_read_timeout(limits.head)
         .max_headers(64)
         .max_buf_size(limits.buffer)
-        .serve_connection(TokioIo::new(socket), service);
+        .serve_connection(TokioIo::new(Stalling::new(socket, limits.stall)), service);
     let mut connection = pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,

@@ -24,6 +24,8 @@ use crate::store::tasks::{self, Channel, FollowMode, Following, TaskRow};
 use crate::store::{TaskKey, task_content, task_records};
 
 const PAGE: u32 = 50;
+/// A stream that told something within this time is believed to tell all; one that is quiet may be dead.
+const HEARD_MS: i64 = 5_000;
 
 /// An answer to a request that was not refused.
 pub(super) enum Outcome {
@@ -96,7 +98,10 @@ impl Caller {
             return Ok(read.map_err(|error| faults::of_store(&error))?.0);
         }
         let task = self.present(key).await?;
-        let is_told = row.mode == FollowMode::Stream && !task.status.state.is_terminal();
+        let heard_ms = row.confirmed_at_ms.map(|at_ms| parts.now_ms().saturating_sub(at_ms));
+        let is_told = row.mode == FollowMode::Stream
+            && !task.status.state.is_terminal()
+            && heard_ms.is_some_and(|ago_ms| (0..HEARD_MS).contains(&ago_ms));
         if is_told || self.agent.link.state() == LinkState::Down {
             return Ok(task);
         }

@@ -86,3 +86,20 @@ async fn an_agent_that_cannot_be_reached_leaves_what_it_said_last_and_refuses_ne
     world.start_agent(port, Memory::Kept).await;
     assert_eq!(events.event().await.kind(), "status");
 }
+
+#[tokio::test]
+async fn an_agent_that_the_user_removes_ends_the_streams_of_its_tasks() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    let words = Words(Dialect::V1);
+    let task = client.start(words, "steps=1000 interval=0.1").await;
+    let mut events = client.subscribe(words, &task, None).await;
+    events.event().await;
+    world.engine().engine().remove_agent(&crate::support::agent_name()).await.unwrap();
+    let mut last = None;
+    while let Next::Event(event) = events.next().await {
+        last = Some(event.value());
+    }
+    assert_eq!(last.unwrap()["error"]["code"], json!(-32001));
+    assert_eq!(client.post().json(&json!({})).send().await.unwrap().status(), 404);
+}
