@@ -194,3 +194,19 @@ async fn a_wish_for_one_task_beats_what_is_set_for_its_agent() {
     registration(&scene.taskbell, &loud, "active").await;
     assert!(list(&scene.taskbell, &TaskName::of(&quiet["task"])).await.is_empty());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_task_and_a_removed_agent_take_their_registrations_with_them() {
+    let scene = scene().await;
+    let (deleted, kept) = (scene.registered().await, scene.registered().await);
+    scene.taskbell.cli(&["task", "delete", deleted.as_str()]).await.exits(0);
+    eventually(PATIENCE, "nobody is called back about it", || scene.gateway.callbacks(deleted.id()) == 0)
+        .await;
+    assert_eq!(scene.gateway.callbacks(kept.id()), 1, "and about the other as ever");
+    scene.taskbell.cli(&["settings", "set", "push.b", "off"]).await.exits(0);
+    scene.taskbell.cli(&["agent", "remove", "b"]).await.exits(0);
+    assert_eq!(scene.gateway.callbacks(kept.id()), 0);
+    scene.taskbell.add_agent_with_token("b", &scene.proxy.url(), TOKEN).await;
+    let setting = scene.taskbell.cli(&["settings", "get", "push.b"]).await.ok();
+    assert_eq!(setting["value"], "on", "a namesake is another agent: {setting}");
+}

@@ -209,16 +209,22 @@ impl Engine {
     }
 
     pub async fn remove_agent(&self, name: &AgentName) -> Result<(), EngineError> {
-        let agent = self.agents_at_hand().by_name(name).map(|agent| agent.key);
+        let agent = self.agents_at_hand().by_name(name).ok_or_else(|| EngineError::unknown_agent(name))?;
+        let (key, settings) = (agent.key, settings::keys_of(name));
         let followed = self.store().read(rows::followed).await?;
+        self.0.registrations.let_go_of_agent(agent).await?;
         self.agents_at_hand().remove(name).await?;
-        if let Some(agent) = agent {
-            // Whoever listens to its tasks here will hear nothing more.
-            for row in followed.into_iter().filter(|row| row.agent_key == agent) {
-                self.0.parts.hubs().lose(row.key);
-            }
-            self.0.registrations.forget_agent(agent).await;
+        // Whoever listens to its tasks here will hear nothing more.
+        for row in followed.into_iter().filter(|row| row.agent_key == key) {
+            self.0.parts.hubs().lose(row.key);
         }
+        self.0.registrations.forget_agent(key).await;
+        // A namesake added later is another agent.
+        self.store()
+            .write(move |context| {
+                settings.iter().try_for_each(|key| crate::store::settings::clear(context, key))
+            })
+            .await?;
         self.0.parts.bells().following.notify_one();
         Ok(())
     }
@@ -398,7 +404,9 @@ impl Engine {
     pub async fn delete_task(&self, task: &TaskRef) -> Result<(), EngineError> {
         let wanted = task.clone();
         let found = self.store().read(move |connection| rows::find(connection, &wanted)).await?;
-        let key = found.ok_or_else(|| EngineError::unknown_task(task))?.key;
+        let row = found.ok_or_else(|| EngineError::unknown_task(task))?;
+        self.0.registrations.let_go_of(&row).await?;
+        let key = row.key;
         self.store().write(move |context| rows::delete(context, key)).await?;
         self.0.parts.bells().following.notify_one();
         Ok(())

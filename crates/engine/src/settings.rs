@@ -151,6 +151,11 @@ pub fn all(connection: &Connection) -> Result<Vec<Found>, StoreError> {
     Ok(found)
 }
 
+/// The keys of an agent's own settings.
+pub fn keys_of(agent: &AgentName) -> Vec<String> {
+    OF_AGENTS.iter().map(|setting| format!("{}{agent}", setting.key)).collect()
+}
+
 impl Found {
     /// The agent whose setting it is.
     pub fn agent(&self) -> Option<AgentName> {

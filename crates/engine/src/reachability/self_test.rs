@@ -59,7 +59,7 @@ impl SelfTest {
 
     /// Runs for ever: each ten minutes, and when the address changes.
     pub async fn run(self) {
-        if let Err(error) = self.parts.store().write(registration_work::delete_self_tests).await {
+        if let Err(error) = self.clean_up().await {
             tracing::warn!(%error, "self-tests of an earlier run were not removed");
         }
         let mut changes = self.parts.reach().changes();
@@ -99,6 +99,13 @@ impl SelfTest {
                 }
             }
         }
+    }
+
+    async fn clean_up(&self) -> Result<(), StoreError> {
+        if self.parts.store().read(registration_work::has_self_tests).await? {
+            self.parts.store().write(registration_work::delete_self_tests).await?;
+        }
+        Ok(())
     }
 
     /// One test of the present public address; whether it was passed. What it found is in the reach.

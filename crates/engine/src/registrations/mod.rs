@@ -21,9 +21,12 @@ mod worker;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
+use futures::StreamExt as _;
 use taskbell_core::agent::is_loopback;
 use taskbell_core::callback::Scheme;
+use taskbell_core::ids::TaskId;
 use taskbell_core::public_url::PublicUrl;
 use taskbell_core::registration_plan::OLD_PROOF_FOR_MS;
 
@@ -31,13 +34,19 @@ use crate::agents::Agent;
 use crate::error::EngineError;
 use crate::keychain::Keychain;
 use crate::parts::Parts;
+use crate::store::registration_work::{self as work, WorkRow};
 use crate::store::registrations::{self as rows, RegistrationRow, RegistrationState};
 use crate::store::tasks::{Following, TaskRow};
-use crate::store::{RegistrationKey, TaskKey, registration_work as work};
+use crate::store::{RegistrationKey, TaskKey};
 use keys::Keys;
 use steps::Failed;
 
 pub use worker::Absence;
+
+/// How long the removal of an agent waits for it.
+const LET_GO_WITHIN: Duration = Duration::from_secs(3);
+/// What is taken back at once then.
+const AT_ONCE: usize = 16;
 
 /// What can be done with registrations. Clones share everything.
 #[derive(Clone)]
@@ -158,7 +167,38 @@ impl Registrations {
         Ok(self.parts.store().read(move |connection| rows::of_task(connection, task)).await?)
     }
 
-    /// With an agent that is removed goes its key. What is registered there stays until its tasks end; its
+    /// Before a task is deleted: what is at its agent is taken back, in the background and once, for nobody knows
+    /// of it afterwards.
+    pub async fn let_go_of(&self, task: &TaskRow) -> Result<(), EngineError> {
+        let Some(agent) = self.parts.agents().get(task.agent_key) else { return Ok(()) };
+        let open = self.at_agents(move |row| row.task == task.key).await?;
+        tokio::spawn(take_back(agent, open));
+        Ok(())
+    }
+
+    /// Before an agent is removed, while it still has its credential: what is registered there is taken back, as
+    /// far as that goes in a moment.
+    pub async fn let_go_of_agent(&self, agent: Arc<Agent>) -> Result<(), EngineError> {
+        let key = agent.key;
+        let open = self.at_agents(move |row| row.agent == key).await?;
+        let taken = tokio::time::timeout(LET_GO_WITHIN, take_back(agent, open)).await;
+        if taken.is_err() {
+            tracing::info!("not every registration was taken back before its agent was removed");
+        }
+        Ok(())
+    }
+
+    /// The names by which agents know what may be registered there. Read before the rows go.
+    async fn at_agents(&self, of: impl Fn(&WorkRow) -> bool) -> Result<Vec<(TaskId, String)>, EngineError> {
+        let open = self.parts.store().read(work::open).await?;
+        let mut found = Vec::new();
+        for row in open.iter().filter(|row| row.standing.asked && of(row)) {
+            found.push(self.ids_of(row.key).await?);
+        }
+        Ok(found)
+    }
+
+    /// With an agent that is removed goes its key. What is still registered there stays until its tasks end; its
     /// callbacks are proved by digests.
     pub async fn forget_agent(&self, agent: crate::store::AgentKey) {
         if let Err(error) = self.keys.forget(agent).await {
@@ -173,6 +213,19 @@ impl Registrations {
     fn agent_of(&self, task: &TaskRow) -> Result<Arc<Agent>, EngineError> {
         self.parts.agents().get(task.agent_key).ok_or_else(|| EngineError::unknown_agent(&task.agent))
     }
+}
+
+async fn take_back(agent: Arc<Agent>, ids: Vec<(TaskId, String)>) {
+    let client = agent.client();
+    let calls = futures::stream::iter(ids).for_each_concurrent(AT_ONCE, |(task, id)| {
+        let client = client.clone();
+        async move {
+            if let Err(error) = client.delete_push_config(&task, &id).await {
+                tracing::debug!(%error, "a registration was not taken back");
+            }
+        }
+    });
+    calls.await;
 }
 
 /// At the agent, or to be.

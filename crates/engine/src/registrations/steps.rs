@@ -288,6 +288,19 @@ impl Registrations {
         }
     }
 
+    /// By which names its agent knows it: the task's and its own.
+    pub(super) async fn ids_of(&self, key: RegistrationKey) -> Result<(TaskId, String), StoreError> {
+        self.parts
+            .store()
+            .read(move |connection| {
+                let row = rows::get(connection, key)?;
+                let gone = || StoreError::Missing { what: format!("task of registration {}", key.0) };
+                let task = tasks::get(connection, row.task.ok_or_else(gone)?)?.task_id;
+                Ok((task, row.remote_id.unwrap_or(row.config_id)))
+            })
+            .await
+    }
+
     /// Takes a registration back at the agent.
     pub(super) async fn withdraw(
         &self,

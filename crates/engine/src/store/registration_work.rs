@@ -89,7 +89,8 @@ fn work(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Followed tasks that have no registration and should: of these agents, or by the user's wish.
+/// Followed tasks that have no registration and should: of these agents, or by the user's wish. Those that
+/// clients of the gateway started only where there is no stream.
 pub fn without(
     connection: &Connection,
     agents: &[AgentKey],
@@ -100,7 +101,7 @@ pub fn without(
     let sql = "SELECT t.id, t.agent_id FROM tasks t INDEXED BY tasks_followed
                JOIN agents a ON a.id = t.agent_id
                WHERE t.following <> 'ended' AND t.following = 'on' AND a.removed_at_ms IS NULL
-                 AND t.client_id IS NULL
+                 AND (t.client_id IS NULL OR t.mode = 'poll')
                  AND t.state NOT IN ('completed', 'failed', 'canceled', 'rejected')
                  AND (t.push = 'on' OR t.push IS NULL AND t.agent_id IN (SELECT value FROM json_each(?1)))
                  AND NOT EXISTS (SELECT 1 FROM registrations r WHERE r.task_ref = t.id)
@@ -205,6 +206,12 @@ pub fn set_wish(context: &mut WriteContext<'_>, task: TaskKey, wanted: bool) -> 
     let sql = "UPDATE tasks SET push = ?2 WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((task, if wanted { "on" } else { "off" }))?;
     Ok(())
+}
+
+/// Whether self-tests of an earlier run are left.
+pub fn has_self_tests(connection: &Connection) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM registrations WHERE purpose = 'self-test')";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
 }
 
 /// Self-tests of earlier runs: their secrets are gone.
