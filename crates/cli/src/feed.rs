@@ -151,7 +151,7 @@ fn is_confirmed(task: &TaskSummary) -> bool {
 /// is worth a read.
 fn may_settle(change: &ChangeView) -> bool {
     match change.kind.as_str() {
-        "artifact" | "message" | "gap" | "notice" => false,
+        "artifact" | "message" | "gap" | "notice" | "registration" | "callback" => false,
         "status" => {
             let state = change.body.get("state").and_then(serde_json::Value::as_str);
             !matches!(
@@ -196,6 +196,7 @@ mod tests {
         for (kind, body, worth) in [
             ("status", json!({"state": "working"}), false),
             ("artifact", json!({"text": "x"}), false),
+            ("callback", json!({"verdict": "confirmed"}), false),
             ("status", json!({"state": "completed"}), true),
             ("status", json!({"state": "input-required"}), true),
             ("status", json!({"state": "lost"}), true),

@@ -31,7 +31,7 @@ use crate::reads::{self, ReadError, read_task};
 use crate::registrations::is_local;
 use crate::store::task_records::Applied;
 use crate::store::tasks::{self, Channel, FollowMode, TaskRow, Verdict};
-use crate::store::{StoreError, TaskKey, agents as agent_rows, registration_work};
+use crate::store::{StoreError, TaskKey, agents as agent_rows, changes, registration_work};
 use storing::{Run, Storing, Written};
 
 /// Frames taken together where they arrived together: one command in the store.
@@ -300,7 +300,8 @@ impl Worker {
                 if applied.regressed && !applied.settled {
                     self.machine.handle_unsettled_read(now, jitter());
                 } else {
-                    let note = ReadNote { state: applied.state, changed: applied.changed && !applied.stale };
+                    let changed = applied.changed && !applied.stale || self.was_told_elsewhere().await;
+                    let note = ReadNote { state: applied.state, changed };
                     self.machine.handle_read(note, now, jitter());
                 }
                 if matches!(self.machine.mode(), Mode::Poll | Mode::PushAndPoll) || applied.settled {
@@ -320,6 +321,19 @@ impl Worker {
                 self.machine.handle_read_failed(failure, identity, now, jitter());
             }
         }
+    }
+
+    /// A callback, or somebody who looked, told what the open stream has not: it may have died.
+    async fn was_told_elsewhere(&mut self) -> bool {
+        if self.stream.is_none() {
+            return false;
+        }
+        let (key, since_ms) = (self.key, self.last_heard_ms);
+        let told = self.parts.store().read(move |c| changes::told_elsewhere_since(c, key, since_ms)).await;
+        told.unwrap_or_else(|error| {
+            tracing::debug!(task = %self.task_id, %error, "what was told of a task could not be looked up");
+            false
+        })
     }
 
     /// A task that is shown to a new credential belongs to it.

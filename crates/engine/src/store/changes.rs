@@ -81,6 +81,19 @@ pub fn last_changes_of_task(
     Ok(rows)
 }
 
+/// Whether a task was told of by another way than its stream since a time.
+pub fn told_elsewhere_since(
+    connection: &Connection,
+    task: TaskKey,
+    since_ms: i64,
+) -> Result<bool, StoreError> {
+    // The newest are enough, and a long task has many.
+    let sql = "SELECT EXISTS (SELECT 1 FROM (SELECT at_ms, kind, source FROM changes WHERE task_ref = ?1
+                                             ORDER BY seq DESC LIMIT 100)
+               WHERE at_ms > ?2 AND kind IN ('status', 'artifact') AND source <> 'stream')";
+    Ok(connection.prepare_cached(sql)?.query_row((task, since_ms), |row| row.get(0))?)
+}
+
 /// A change with the names that its keys stand for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedChange {
