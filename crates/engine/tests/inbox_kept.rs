@@ -220,7 +220,7 @@ async fn the_oldest_bodies_make_room_as_soon_as_all_together_take_too_much() {
     for mark in 0..3 {
         world.arrive("working", mark).await;
     }
-    let large = i64::try_from(bodies::BODIES_MAX / 2).unwrap();
+    let large = i64::try_from(bodies::OCTETS_MAX / 2).unwrap();
     world
         .store
         .write(move |context| {

@@ -189,6 +189,8 @@ export class Model {
       ]);
       this.put(...page.items);
       this.health = health;
+      // Of a flood not every callback is told of.
+      void this.inbox.read();
       this.readAt = Date.now();
     } catch (error) {
       this.fail(error);

@@ -9,6 +9,7 @@ use taskbell_core::state::TaskState;
 use taskbell_core::verdict::{Reason, Verdict};
 
 use super::agents::{decoded, decoded_option};
+use super::allowance;
 use super::changes::{NewChange, record_change};
 use super::error::StoreError;
 use super::keys::{CallbackKey, RegistrationKey, TaskKey};
@@ -114,7 +115,7 @@ pub fn store(context: &mut WriteContext<'_>, new: &NewCallback) -> Result<Stored
     let (id, count): (i64, i64) =
         context.tx.prepare_cached(sql)?.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
     if count == 1 {
-        super::bodies::make_room(context, new.body.len() as u64, super::bodies::BODIES_MAX)?;
+        super::bodies::add_body(context, id, new.body.len() as u64)?;
     }
     let sql = "UPDATE registrations SET last_callback_at_ms = ?2 WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((new.registration, context.now_ms))?;
@@ -134,6 +135,9 @@ fn announce(
     id: i64,
     count: i64,
 ) -> Result<(), StoreError> {
+    if !allowance::take(context, task) {
+        return Ok(());
+    }
     let body_json = format!(r#"{{"callback":{id},"count":{count}}}"#);
     let change = NewChange { agent: None, task, source: "push", kind: "callback", body_json: &body_json };
     record_change(context, &change)?;

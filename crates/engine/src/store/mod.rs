@@ -20,6 +20,7 @@
 //! No secret is stored here: agents' credentials are in the keychain, callback proofs are digests.
 
 pub mod agents;
+mod allowance;
 pub mod backup;
 pub mod bodies;
 pub mod callbacks;

@@ -16,6 +16,7 @@ use taskbell_core::relay;
 use taskbell_core::state::TaskState;
 use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
 
+use super::allowance::{Allowance, Rate};
 use super::error::StoreError;
 use super::gateway_log;
 use super::hub::Batch;
@@ -50,36 +51,12 @@ struct Kept {
 /// What is remembered of one task.
 struct Held {
     record: TaskRecord,
-    news: News,
+    news: Allowance,
 }
 
-/// How much of a task's news goes into its timeline: a burst, then so much a second. Beyond it progress is
-/// merged into the task but not announced; a new state always is.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct News {
-    left: f64,
-    at_ms: i64,
-}
-
-const NEWS_BURST: f64 = 1_000.0;
-const NEWS_A_SECOND: f64 = 50.0;
-
-impl News {
-    fn new(now_ms: i64) -> Self {
-        Self { left: NEWS_BURST, at_ms: now_ms }
-    }
-
-    fn take(&mut self, now_ms: i64) -> bool {
-        let seconds = now_ms.saturating_sub(self.at_ms).max(0) as f64 / 1_000.0;
-        self.left = (self.left + seconds * NEWS_A_SECOND).min(NEWS_BURST);
-        self.at_ms = now_ms;
-        let enough = self.left >= 1.0;
-        if enough {
-            self.left -= 1.0;
-        }
-        enough
-    }
-}
+/// How much of a task's news goes into its timeline. Beyond it progress is merged into the task but not announced;
+/// a new state always is.
+const NEWS: Rate = Rate { burst: 1_000.0, a_second: 50.0 };
 
 impl Remembered for Records {
     fn rolled_back(&mut self) {
@@ -193,7 +170,7 @@ pub fn adopt(
         stale: false,
         regressed: false,
     };
-    let held = Held { record, news: News::new(context.now_ms) };
+    let held = Held { record, news: Allowance::new(NEWS, context.now_ms) };
     context.state.of::<Records>().put(key, held);
     Ok((key, applied))
 }
@@ -394,7 +371,7 @@ fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Held, St
     if !record.state().is_terminal() {
         gateway_log::resume(context, key)?;
     }
-    Ok(Held { record, news: News::new(context.now_ms) })
+    Ok(Held { record, news: Allowance::new(NEWS, context.now_ms) })
 }
 
 fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
@@ -631,19 +608,4 @@ fn announce_message(
     };
     let body = json!({ "role": role, "text": excerpt(&message.text()) });
     announce(context, key, channel.word(), "message", &body)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn news_beyond_the_burst_is_let_through_at_its_pace() {
-        let mut news = News::new(0);
-        let taken = (0..2_000).filter(|_| news.take(0)).count();
-        assert_eq!(taken, 1_000);
-        let taken = (0..2_000).filter(|_| news.take(2_000)).count();
-        assert_eq!(taken, 100, "two seconds later");
-        assert!(!news.take(-5_000), "a clock set back gives nothing");
-    }
 }

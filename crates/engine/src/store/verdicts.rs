@@ -21,7 +21,7 @@ use super::error::StoreError;
 use super::keys::{CallbackKey, TaskKey};
 use super::tasks::announce;
 use super::writer::WriteContext;
-use super::{agents, ends};
+use super::{agents, allowance, bodies, ends};
 
 /// Octets of a confirmed document that are kept; a longer one is kept without its content.
 const DOCUMENT_MAX: usize = 2 << 20;
@@ -199,7 +199,7 @@ pub fn read_body(body: Option<&[u8]>, shape: Shape) -> Option<StreamEvent> {
     is_that.then_some(event)
 }
 
-/// Writes a verdict, and says so where it is another one.
+/// Writes a verdict, and says so where it is another one and not one of a flood.
 fn give(
     context: &mut WriteContext<'_>,
     task: TaskKey,
@@ -209,7 +209,7 @@ fn give(
     let sql = "UPDATE callbacks SET verdict = ?2, reason = ?3, verdict_at_ms = ?4 WHERE id = ?1";
     let values = (callback.key, judged.verdict.word(), judged.reason.word(), context.now_ms);
     context.tx.prepare_cached(sql)?.execute(values)?;
-    if judged.verdict != callback.was {
+    if judged.verdict != callback.was && allowance::take(context, Some(task)) {
         let body = json!({
             "callback": callback.key.0, "verdict": judged.verdict.word(),
             "claimed": callback.state.map(TaskState::word), "text": judged.reason.sentence(),
@@ -240,10 +240,13 @@ fn keep_document(context: &mut WriteContext<'_>, key: TaskKey, task: &Task) -> R
     {
         return Ok(last);
     }
-    let sql = "INSERT INTO confirmations (task_ref, at_ms, sha256, document, shortened)
-               VALUES (?1, ?2, ?3, ?4, ?5)";
-    let values = (key, context.now_ms, &sha256, &document, shortened);
-    Ok(context.tx.prepare_cached(sql)?.insert(values)?)
+    let sql = "INSERT INTO confirmations (task_ref, at_ms, sha256, document, size, shortened)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let size = i64::try_from(document.len()).unwrap_or(i64::MAX);
+    let values = (key, context.now_ms, &sha256, &document, size, shortened);
+    let id = context.tx.prepare_cached(sql)?.insert(values)?;
+    bodies::add_document(context, document.len() as u64)?;
+    Ok(id)
 }
 
 /// States that the task was shown in, where a claim makes that matter.

@@ -5,6 +5,7 @@ CREATE TABLE confirmations (
     at_ms     INTEGER NOT NULL,
     sha256    BLOB NOT NULL,
     document  TEXT NOT NULL,                     -- a 1.0 task
+    size      INTEGER NOT NULL,
     shortened INTEGER NOT NULL                   -- too long to be kept whole: without content
 ) STRICT;
 CREATE INDEX confirmations_by_task ON confirmations (task_ref, id);
