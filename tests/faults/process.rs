@@ -139,7 +139,7 @@ async fn without_descriptors_nothing_panics_and_all_is_well_once_there_are_some(
     for one in watched {
         followed.extend(one.await.expect("a command does not panic"));
     }
-    assert!(followed.len() > 30, "some were taken: {}", followed.len());
+    assert!(followed.len() > 5, "some were taken: {}", followed.len());
     assert!(taskbell.engine().is_running(), "it lives");
     for id in &ids {
         gateway.finish(id, "the report");

@@ -28,6 +28,16 @@ async fn is_taken_at_last(scene: &Scene, mark: &str) {
     .await;
 }
 
+/// Waits until the engine writes nothing of its own: the fault is for the next callback.
+async fn is_quiet(scene: &Scene) {
+    let wal = scene.folder().join("taskbell.db-wal");
+    wait_until(PATIENCE, "a quiet store", async || {
+        let written = wal.metadata().and_then(|file| file.modified()).ok()?;
+        written.elapsed().is_ok_and(|since| since > Duration::from_secs(1)).then_some(())
+    })
+    .await;
+}
+
 async fn store_is(scene: &Scene, state: &str) -> bool {
     let doctor = scene.taskbell.cli(&["doctor"]).await.json();
     let items = doctor["items"].as_array().cloned().unwrap_or_default();
@@ -101,10 +111,12 @@ async fn after_a_failed_flush_the_file_is_opened_anew_and_after_a_second_nothing
     }
     let mut scene = small_scene(Taskbell::setup()).await;
     let inject = "inject=fsync,fdatasync:error=EIO:when=1";
+    is_quiet(&scene).await;
     let strace = Strace::attach(scene.taskbell.ready().pid, &["-e", inject]).await;
     is_put_off(&scene, "first").await;
     strace.detach().await;
     is_taken_at_last(&scene, "first").await;
+    is_quiet(&scene).await;
     let strace = Strace::attach(scene.taskbell.ready().pid, &["-e", inject]).await;
     is_put_off(&scene, "second").await;
     strace.detach().await;
