@@ -99,6 +99,7 @@ fn callback(registration: RegistrationKey, body: &str) -> NewCallback {
         headers_json: "{}".to_owned(),
         proofs: judge(&registered, Presented { token: Some(b"tok"), authorization: None }, 0),
         claim,
+        bound: false,
     }
 }
 
@@ -232,6 +233,17 @@ async fn a_claim_whose_task_never_became_known_is_quarantined_and_makes_up_no_ta
     let tasks =
         store.read(|c| Ok(c.query_row("SELECT count(*) FROM tasks", [], |row| row.get::<_, i64>(0))?));
     assert_eq!(tasks.await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_claim_of_another_task_than_the_one_that_was_bound_meanwhile_makes_nothing_due() {
+    let Fixture { store, agent, task, _folder, .. } = fixture().await;
+    let key = store.write(move |c| register(c, &path(1), agent, None)).await.unwrap();
+    store.write(move |c| registrations::bind(c, key, task)).await.unwrap();
+    let stored = arrive(&store, callback(key, r#"{"task":{"id":"t-9"}}"#)).await.unwrap();
+    assert_eq!(stored.task, None);
+    assert!(store.read(callbacks::due_tasks).await.unwrap().is_empty());
+    assert_eq!(store.write(|c| callbacks::quarantine_unbound(c, i64::MAX, 10)).await.unwrap(), 1);
 }
 
 #[tokio::test]

@@ -119,6 +119,7 @@ impl Inbox {
             headers_json: head::kept(headers),
             proofs,
             claim,
+            bound: registration.task_id.is_some(),
         };
         // A sender that leaves now ends this work, and the row may be there with nobody told of it.
         let untold = Untold { inbox: self, registration: registration.key };

@@ -26,6 +26,8 @@ pub struct NewCallback {
     pub headers_json: String,
     pub proofs: Judgement,
     pub claim: Claim,
+    /// It was held against the registration's task, which was known.
+    pub bound: bool,
 }
 
 /// What storing one did.
@@ -76,11 +78,22 @@ pub struct CallbackRow {
     pub out_of_order: bool,
 }
 
-/// Stores a callback or counts a repeat, and makes its task due. That it claims something of the registration's
-/// task was judged by the caller.
+/// Stores a callback or counts a repeat, and makes its task due. One of another task than the registration got
+/// meanwhile belongs to none, and goes to quarantine in a day.
 /// Errors: [`StoreError::Missing`] where the registration is gone.
 pub fn store(context: &mut WriteContext<'_>, new: &NewCallback) -> Result<Stored, StoreError> {
-    let task = task_of(context.tx, new.registration)?;
+    let sql = "UPDATE registrations SET last_callback_at_ms = ?2 WHERE id = ?1 RETURNING task_ref";
+    let task = context
+        .tx
+        .prepare_cached(sql)?
+        .query_row((new.registration, context.now_ms), |row| row.get::<_, Option<i64>>(0))
+        .optional()?
+        .ok_or_else(|| no_registration(new.registration))?
+        .map(TaskKey);
+    let task = match task {
+        Some(task) if !new.bound && !is_of(context.tx, task, &new.claim)? => None,
+        task => task,
+    };
     let sql =
         "INSERT INTO callbacks (registration_ref, task_ref, at_ms, last_at_ms, count, sha256, size, body,
                    headers_json, token_proof, credential_proof, shape, claimed_task_id, claimed_context_id,
@@ -117,8 +130,6 @@ pub fn store(context: &mut WriteContext<'_>, new: &NewCallback) -> Result<Stored
     if count == 1 {
         super::bodies::add_body(context, id, new.body.len() as u64)?;
     }
-    let sql = "UPDATE registrations SET last_callback_at_ms = ?2 WHERE id = ?1";
-    context.tx.prepare_cached(sql)?.execute((new.registration, context.now_ms))?;
     if count.unsigned_abs().is_power_of_two() {
         // A body that comes a thousand times is ten lines of news.
         announce(context, task, id, count)?;
@@ -149,8 +160,17 @@ fn task_of(connection: &Connection, registration: RegistrationKey) -> Result<Opt
     let task: Option<Option<i64>> = statement.query_row([registration], |row| row.get(0)).optional()?;
     match task {
         Some(task) => Ok(task.map(TaskKey)),
-        None => Err(StoreError::Missing { what: format!("registration row {}", registration.0) }),
+        None => Err(no_registration(registration)),
     }
+}
+
+fn no_registration(registration: RegistrationKey) -> StoreError {
+    StoreError::Missing { what: format!("registration row {}", registration.0) }
+}
+
+fn is_of(connection: &Connection, task: TaskKey, claim: &Claim) -> Result<bool, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT task_id = ?2 FROM tasks WHERE id = ?1")?;
+    Ok(statement.query_row((task, claim.task_id.as_str()), |row| row.get(0))?)
 }
 
 /// Something arrived that makes the registration's task due, although nothing of it is kept.
@@ -245,7 +265,7 @@ pub fn quarantine_unbound(
     limit: u32,
 ) -> Result<usize, StoreError> {
     let sql = "SELECT c.id FROM callbacks c JOIN registrations r ON r.id = c.registration_ref
-               WHERE c.task_ref IS NULL AND c.at_ms < ?1 AND r.purpose = 'task' AND r.task_ref IS NULL LIMIT ?2";
+               WHERE c.task_ref IS NULL AND c.at_ms < ?1 AND r.purpose = 'task' LIMIT ?2";
     let mut statement = context.tx.prepare_cached(sql)?;
     let rows = statement.query_map((before_ms, limit), |row| row.get(0))?;
     let unbound: Vec<CallbackKey> = rows.collect::<Result<_, _>>()?;
