@@ -51,7 +51,7 @@ async fn a_flood_of_wrong_secrets_keeps_no_good_callback_out_and_writes_nothing(
     for number in 0..32 {
         let inbox = scene.inbox().to_owned();
         flood.spawn(async move {
-            let path = if number % 2 == 0 { path(number) } else { "unknown".repeat(4)[..26].to_owned() };
+            let path = if number % 2 == 0 { path(number) } else { "unknownunknownunknownunkno".to_owned() };
             let wrong = callback(HOST, &path, &[("Authorization", "Bearer wrong")], "");
             let mut wire = Wire::connect(&inbox).await;
             loop {
