@@ -20,6 +20,14 @@ pub(crate) enum Place {
     BeforeApply,
     /// A notice is written and not shown.
     BeforeNotice,
+    /// A callback is due, and no row says that it is being sent.
+    BeforeIntent,
+    /// The row says so, and nothing has left.
+    AfterIntent,
+    /// The receiver has answered, and nothing of it is stored.
+    AfterSend,
+    /// Within the transaction that stores what came of it.
+    BeforeResult,
 }
 
 /// What may be wrong.
@@ -51,6 +59,10 @@ mod on {
                 Self::BeforeRead => "before-read",
                 Self::BeforeApply => "before-apply",
                 Self::BeforeNotice => "before-notice",
+                Self::BeforeIntent => "before-intent",
+                Self::AfterIntent => "after-intent",
+                Self::AfterSend => "after-send",
+                Self::BeforeResult => "before-result",
             }
         }
     }

@@ -12,6 +12,7 @@ use taskbell_core::target::{CallbackTarget, LoopbackTarget};
 use super::Dispatcher;
 use super::secrets::Unavailable;
 use crate::outbound::{AttemptResult, Attempted, Callback, Destination, NotTried};
+use crate::rehearsal::{self, Place};
 use crate::settings;
 use crate::store::deliveries::{self, Begun, Due, Ended};
 use crate::store::outbox::Mark;
@@ -47,6 +48,7 @@ impl Dispatcher {
                 return store.write(move |context| deliveries::hold(context, &[key], code, wait)).await;
             }
         };
+        reach(Lane::Reserved, Place::BeforeIntent);
         let Some(begun) = store.write(move |context| deliveries::begin(context, key)).await? else {
             return Ok(());
         };
@@ -95,11 +97,13 @@ impl Dispatcher {
             Ok(proofs) => match callback(&begun, &proofs, self.0.parts.now_ms()) {
                 Err(failure) => (Ended::Counted(Outcome::Failed(failure)), None),
                 Ok(callback) => {
+                    reach(begun.lane, Place::AfterIntent);
                     let attempted = self.0.outbound.send(callback).await;
                     (ended(attempted), attempted.address)
                 }
             },
         };
+        reach(begun.lane, Place::AfterSend);
         // A machine that slept while it waited for an answer lost it by itself.
         let slept = watch.look(self.0.parts.now_ms(), Instant::now());
         let ended = match ended {
@@ -122,7 +126,9 @@ impl Dispatcher {
             let begun = begun.clone();
             let finish = move |context: &mut crate::store::WriteContext<'_>| {
                 let schedule = settings::delivery_schedule(context.tx)?;
-                deliveries::finish(context, &begun, ended, address, schedule, rand::random())
+                deliveries::finish(context, &begun, ended, address, schedule, rand::random())?;
+                reach(begun.lane, Place::BeforeResult);
+                Ok(())
             };
             match self.0.parts.store().write(finish).await {
                 Err(error) if error.is_passing() => {
@@ -174,6 +180,13 @@ fn sensitive(value: &str) -> Result<HeaderValue, Failure> {
     let mut value = HeaderValue::from_str(value).map_err(|_| Failure::NotHttp)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+/// What is rehearsed is the way of reserved deliveries.
+fn reach(lane: Lane, place: Place) {
+    if lane == Lane::Reserved {
+        rehearsal::reach(place);
+    }
 }
 
 /// Which lane an attempt belongs to, for the log.

@@ -32,15 +32,9 @@ impl Machine for SystemMachine {
     }
 
     fn is_online(&self) -> bool {
-        // Interfaces of tunnels are often in an unknown state.
-        let is_down = |status: &if_addrs::IfOperStatus| {
-            !matches!(status, if_addrs::IfOperStatus::Up | if_addrs::IfOperStatus::Unknown)
-        };
         match if_addrs::get_if_addrs() {
             Ok(interfaces) => interfaces.iter().any(|interface| {
-                !interface.addr.is_loopback()
-                    && !interface.addr.is_link_local()
-                    && !is_down(&interface.oper_status)
+                !interface.addr.is_loopback() && !interface.addr.is_link_local() && interface.is_oper_up()
             }),
             // Not known: then the receiver is to blame.
             Err(_) => true,

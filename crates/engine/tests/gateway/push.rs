@@ -116,7 +116,7 @@ async fn configs_are_made_shown_listed_and_deleted_without_their_secrets() {
     let client = world.client("editor").await;
     let (_receiver, url) = Receiver::approved(&world, "editor").await;
     for words in BOTH {
-        let task = client.start(words, "ask").await;
+        let task = client.start(words, "steps=9 interval=60").await;
         for id in ["p-1", "p-2", "p-3"] {
             let (method, params) = create(words, &task, config(words, Some(id), &url));
             let made = client.call(method, params).await;
@@ -183,7 +183,7 @@ async fn what_is_refused_names_the_field_and_sends_no_message() {
         ("token", json!({ "url": "https://hooks.example.com/", "token": "x".repeat(10_000) })),
     ];
     for words in BOTH {
-        let task = client.start(words, "ask").await;
+        let task = client.start(words, "steps=9 interval=60").await;
         for (field, config) in &bad {
             let (method, params) = create(words, &task, config.clone());
             let answer = client.ask(method, params).await;
@@ -205,7 +205,7 @@ async fn another_clients_task_takes_no_config_and_shows_none() {
     let (client, other) = (world.client("editor").await, world.client("other").await);
     let (_receiver, url) = Receiver::approved(&world, "editor").await;
     for words in BOTH {
-        let task = client.start(words, "ask").await;
+        let task = client.start(words, "steps=9 interval=60").await;
         let (method, params) = create(words, &task, config(words, Some("p"), &url));
         client.call(method, params.clone()).await;
         assert_eq!(other.error(method, params).await, -32001);

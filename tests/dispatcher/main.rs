@@ -1,0 +1,9 @@
+//! Callbacks that leave, from outside against the finished program: to receivers in a network of the test's own, to
+//! programs on this machine, over kills and floods.
+
+mod flood;
+mod kills;
+mod network;
+mod receivers;
+mod stage;
+mod world;
