@@ -38,6 +38,9 @@ use crate::tasks::TITLE;
 /// How long the first event of a send's stream may take.
 const FIRST_EVENT_WITHIN: Duration = Duration::from_secs(300);
 
+/// How long a task may stay at the question that was just answered before that is the answer.
+const MOVES_WITHIN: Duration = Duration::from_secs(30);
+
 /// What a message came to.
 enum Made {
     Task(Box<MadeTask>),
@@ -100,9 +103,15 @@ impl Caller {
         let parts = &self.gateway.parts;
         while is_behind || !is_done(joined.task.status.state) {
             let Some(mut feed) = joined.feed.take() else { break };
+            // An agent that asks the same again in the same words tells nothing: it is not waited for without end.
+            let mut patience = is_behind.then_some(MOVES_WITHIN);
             is_behind = false;
             loop {
-                match feed.next().await {
+                let next = match patience.take() {
+                    None => feed.next().await,
+                    Some(patience) => tokio::time::timeout(patience, feed.next()).await.unwrap_or(None),
+                };
+                match next {
                     Some(told) if told.is_lost() => {
                         return Err(faults::lost(&self.row(key).await?, dialect));
                     }
@@ -209,7 +218,7 @@ impl Caller {
         let title = title(&params.message);
         let insert = move |context: &mut WriteContext<'_>| sends::insert(context, agent_key, &id, &text);
         parts.store().write(insert).await.map_err(|error| faults::of_store(&error))?;
-        let started = parts.next_order();
+        let (started, started_ms) = (parts.next_order(), parts.now_ms());
         let request = request(&params);
         let answered = match self.call(&request, streaming).await {
             Ok(answered) => answered,
@@ -225,10 +234,11 @@ impl Caller {
                 Ok(Made::Message(message))
             }
             Answered::Task(task, handed) => {
-                let (key, joined) = self
-                    .take_in(*task, started, title, noted)
-                    .await
-                    .map_err(|error| faults::of_store(&error))?;
+                let taken = self.take_in(*task, started, started_ms, title, noted).await;
+                let Some((key, joined)) = taken.map_err(|error| faults::of_store(&error))? else {
+                    let text = "the agent answered with a task that is somebody else's";
+                    return Err(ErrorAnswer::new(ErrorKind::InvalidAgentResponse, text));
+                };
                 if let Some(handed) = handed {
                     parts.handovers().put(key, handed);
                 }
@@ -247,17 +257,32 @@ impl Caller {
     }
 
     /// Writes the task down as this client's, begins its log, and joins, all before anything else is told.
+    /// `None`: the task was here before the message left, and is not this client's to see. An agent that takes two
+    /// clients' messages for one, by their ids perhaps, must not show one of them the other's.
     async fn take_in(
         &self,
         task: Task,
         started: Order,
+        started_ms: i64,
         title: String,
         noted: MessageId,
-    ) -> Result<(TaskKey, Joined), StoreError> {
+    ) -> Result<Option<(TaskKey, Joined)>, StoreError> {
         let (agent_key, client, dialect) = (self.agent.key, self.client.key, self.dialect);
         let version = self.agent.now().row.credential_version;
         let write = self.gateway.parts.store().write(move |context| {
-            let is_new = tasks::find_by_id(context.tx, agent_key, &task.id)?.is_none();
+            let known = tasks::find_by_id(context.tx, agent_key, &task.id)?;
+            let is_new = match known {
+                None => true,
+                // An import that looked at this very moment took it in for the user.
+                Some(key) => {
+                    clients::owner(context.tx, key)?.is_none()
+                        && tasks::get(context.tx, key)?.created_at_ms >= started_ms
+                }
+            };
+            if !is_new && gateway_tasks::find(context.tx, client, agent_key, &task.id)?.is_none() {
+                sends::answered(context, &noted, None)?;
+                return Ok(None);
+            }
             let adoption = Adoption {
                 source: TaskSource::Gateway,
                 channel: Channel::Gateway,
@@ -271,7 +296,7 @@ impl Caller {
             }
             sends::answered(context, &noted, Some(key))?;
             gateway_log::begin(context, key)?;
-            Ok((key, gateway_log::join(context, key, dialect, None)?))
+            Ok(Some((key, gateway_log::join(context, key, dialect, None)?)))
         });
         write.await
     }

@@ -203,3 +203,41 @@ async fn the_agents_token_is_in_no_answer_and_no_header() {
     let client_headers_are_not_passed_on = client.key.clone();
     assert!(!answer.to_string().contains(&client_headers_are_not_passed_on));
 }
+
+/// An agent that answers every message with the same task, as one that knows messages by their ids may.
+async fn one_task_agent() -> String {
+    async fn answer(axum::Json(asked): axum::Json<Value>) -> axum::Json<Value> {
+        let task = json!({"id":"t-1","contextId":"c-1","status":{"state":"TASK_STATE_COMPLETED"},
+            "artifacts":[{"artifactId":"a","parts":[{"text":"for one client only"}]}]});
+        let result = if asked["method"] == json!("SendMessage") { json!({"task": task}) } else { task };
+        axum::Json(json!({"jsonrpc":"2.0","id":asked["id"],"result":result}))
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let card = json!({"name":"one","description":"","version":"1","capabilities":{},"skills":[],
+        "supportedInterfaces":[{"url":url,"protocolBinding":"JSONRPC","protocolVersion":"1.0"}]});
+    let router = axum::Router::new()
+        .route("/", axum::routing::post(answer))
+        .route("/.well-known/agent-card.json", axum::routing::get(async move || axum::Json(card)));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    url
+}
+
+#[tokio::test]
+async fn an_agent_that_takes_two_clients_for_one_shows_neither_the_others_task() {
+    let world = World::new().await;
+    world.add_agent("one", &one_task_agent().await).await;
+    let at = |mut client: Client| {
+        client.base = client.base.replace("/agents/demo", "/agents/one");
+        client
+    };
+    let (one, other) = (at(world.client("one").await), at(world.client("other").await));
+    let words = Words(Dialect::V1);
+    let params = json!({"message": words.message("hello")});
+    assert_eq!(one.call("SendMessage", params.clone()).await["task"]["id"], json!("t-1"));
+    let answer = other.ask("SendMessage", params.clone()).await;
+    assert_eq!(answer["error"]["code"], json!(-32006), "{answer}");
+    assert!(!answer.to_string().contains("for one client only"));
+    assert_eq!(other.error("GetTask", json!({"id": "t-1"})).await, -32001);
+    assert_eq!(one.call("SendMessage", params).await["task"]["id"], json!("t-1"), "its own, once more");
+}

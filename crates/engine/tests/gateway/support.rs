@@ -69,6 +69,18 @@ impl World {
         world
     }
 
+    /// One more agent, which wants no credential.
+    pub async fn add_agent(&self, name: &str, url: &str) {
+        let wish = AgentWish {
+            name: AgentName::new(name).unwrap(),
+            url: url.parse().unwrap(),
+            card_origin: CardOrigin::Record,
+            plain_http: PlainHttp::LoopbackOnly,
+            credential: None,
+        };
+        self.engine().engine().add_agent(wish).await.unwrap();
+    }
+
     pub fn engine(&self) -> &RunningEngine {
         self.engine.as_ref().unwrap()
     }
