@@ -4,6 +4,8 @@
 //! so that no early event is lost; the client is one of those who listen. A client that goes takes nothing
 //! with it: what was begun for it goes on in a task of its own.
 
+mod upstream;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -11,13 +13,10 @@ use serde_json::Value;
 use taskbell_core::dialect::call::{SendMode, SendRequest};
 use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
 use taskbell_core::dialect::request::SendParams;
-use taskbell_core::fault::FaultKind;
-use taskbell_core::follow::Reattach;
 use taskbell_core::ids::MessageId;
 use taskbell_core::merge::Order;
 use taskbell_core::relay;
 use taskbell_core::state::TaskState;
-use taskbell_core::stream::{FrameContent, FrameReader};
 use taskbell_core::task::{Message, SendAnswer, StreamEvent, Task};
 use taskbell_core::text::one_line;
 use uuid::Uuid;
@@ -26,17 +25,13 @@ use super::operations::Outcome;
 use super::stream::{First, Opening, Until};
 use super::traffic::Note;
 use super::{Caller, faults, push};
-use crate::agent_client::{self, CallError, CallFault, StreamItem, Subscription};
-use crate::parts::Handed;
 use crate::reads::note_link;
 use crate::store::gateway_log::{self, Joined};
 use crate::store::task_records::{Adoption, Told, adopt, apply_read, present};
 use crate::store::tasks::{self, Channel, TaskRow, TaskSource};
 use crate::store::{StoreError, TaskKey, WriteContext, clients, gateway_tasks, sends};
 use crate::tasks::TITLE;
-
-/// How long the first event of a send's stream may take.
-const FIRST_EVENT_WITHIN: Duration = Duration::from_secs(300);
+use upstream::{Answered, Streaming};
 
 /// How long a task may stay at the question that was just answered before that is the answer.
 const MOVES_WITHIN: Duration = Duration::from_secs(30);
@@ -66,13 +61,6 @@ impl MadeTask {
     fn is_behind(&self) -> bool {
         self.answered.as_ref().is_some_and(|task| task.status == self.joined.task.status)
     }
-}
-
-/// What the agent answered.
-enum Answered {
-    /// With the stream that tells the rest, where there is one.
-    Task(Box<Task>, Option<Handed>),
-    Message(Box<Message>),
 }
 
 impl Caller {
@@ -344,114 +332,10 @@ impl Caller {
         parts.bells().ring_task(key);
         Ok(Made::Task(Box::new(MadeTask { key, joined, answered })))
     }
-
-    /// Asks the agent, by its stream where it has one.
-    async fn call(&self, request: &SendRequest, streaming: Streaming) -> Result<Answered, Failed> {
-        let client = self.agent.client();
-        let may_stream = self.agent.declares_streaming() && self.agent.reattach() != Reattach::Never;
-        if streaming == Streaming::Yes && may_stream {
-            let opened = client.send_streaming(request).await;
-            note_link(&self.agent, opened.as_ref().err());
-            match opened {
-                Ok(subscription) => return self.first_event(subscription).await,
-                // Refused as such, so nothing was begun: once more without.
-                Err(error) if is_no_stream(&error) => {
-                    client.note_quirk(|quirks| quirks.streaming_refused = true);
-                }
-                Err(error) => return Err(Failed::of(&error)),
-            }
-        }
-        let answer = client.send(request).await;
-        note_link(&self.agent, answer.as_ref().err());
-        match answer.map_err(|error| Failed::of(&error))? {
-            SendAnswer::Task(task) => Ok(Answered::Task(Box::new(task), None)),
-            SendAnswer::Message(message) => Ok(Answered::Message(Box::new(message))),
-        }
-    }
-
-    /// Reads a send's stream until it tells which task it made.
-    async fn first_event(&self, mut subscription: Subscription) -> Result<Answered, Failed> {
-        let binding = self.agent.client().endpoint().binding;
-        let mut reader = FrameReader::new(binding, subscription.request_id(), None);
-        let first = async {
-            loop {
-                match subscription.next().await {
-                    StreamItem::Bytes => {}
-                    StreamItem::End(_) => return None,
-                    StreamItem::Frame(frame) => {
-                        match reader.read(&frame.event, &frame.data, frame.lossy).content {
-                            FrameContent::Nothing => {}
-                            content => return Some(content),
-                        }
-                    }
-                }
-            }
-        };
-        let content = tokio::time::timeout(FIRST_EVENT_WITHIN, first).await.unwrap_or(None);
-        match content {
-            Some(FrameContent::Event(event)) => match *event {
-                StreamEvent::Message(message) => Ok(Answered::Message(Box::new(message))),
-                StreamEvent::Task(task) => {
-                    let handed = Handed { subscription, reader, first: None };
-                    Ok(Answered::Task(Box::new(task), Some(handed)))
-                }
-                event => match relay::task_of_event(&event) {
-                    Some(task) => {
-                        let handed = Handed { subscription, reader, first: Some(event) };
-                        Ok(Answered::Task(Box::new(task), Some(handed)))
-                    }
-                    None => Err(Failed::unknown()),
-                },
-            },
-            Some(FrameContent::Refused(error)) => {
-                let kind = error.kind();
-                let fault = CallFault::Remote { error: Box::new(error), kind, retry_after: None };
-                let error = CallError {
-                    agent: self.agent.name(),
-                    operation: "SendStreamingMessage",
-                    fault,
-                    outcome: agent_client::Outcome::Answered,
-                };
-                Err(Failed::of(&error))
-            }
-            Some(FrameContent::Nothing) | None => Err(Failed::unknown()),
-        }
-    }
 }
 
 fn is_done(state: TaskState) -> bool {
     state.is_terminal() || state.is_interrupted()
-}
-
-/// Whether the client wants to listen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Streaming {
-    Yes,
-    No,
-}
-
-/// A send that made nothing, or nobody knows what.
-struct Failed {
-    answer: ErrorAnswer,
-    is_unknown: bool,
-}
-
-impl Failed {
-    fn of(error: &CallError) -> Self {
-        let is_unknown = error.outcome == agent_client::Outcome::Unknown;
-        Self { answer: faults::of_call(error), is_unknown }
-    }
-
-    fn unknown() -> Self {
-        let text = "the message left, but the agent's stream ended without a word: it may or may not be at work on it";
-        let answer = ErrorAnswer::new(ErrorKind::Internal, text).with("outcome", "unknown");
-        Self { answer, is_unknown: true }
-    }
-}
-
-fn is_no_stream(error: &CallError) -> bool {
-    matches!(error.kind(), Some(FaultKind::MethodNotFound | FaultKind::UnsupportedOperation))
-        || matches!(error.fault, CallFault::NotOffered(_))
 }
 
 fn request(params: &SendParams) -> SendRequest {

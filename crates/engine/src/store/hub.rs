@@ -9,9 +9,11 @@
 //! A listener has a bounded queue. One that lags is cut, and comes back by its last event's id: the log is
 //! in [`super::gateway_log`].
 
+mod queue;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use taskbell_core::dialect::{Dialect, read};
@@ -24,11 +26,7 @@ use tokio::sync::Notify;
 
 use super::keys::TaskKey;
 use super::state::Remembered;
-
-/// Events that wait for one listener. They are shared by all who listen to the task.
-const QUEUE: usize = 2_048;
-/// Octets that wait for one listener, unless it is a single event.
-const QUEUE_OCTETS: usize = 4 << 20;
+use queue::{Shared, close, lock, put};
 
 const CATCHES_UP_WITHIN: Duration = Duration::from_secs(2);
 
@@ -78,63 +76,6 @@ struct State {
     over: bool,
     unapplied: VecDeque<Arc<Told>>,
     listeners: Vec<Shared>,
-}
-
-/// What waits for one listener, seen from both ends.
-#[derive(Default)]
-struct Queue {
-    waiting: VecDeque<Arc<Told>>,
-    octets: usize,
-    /// Nothing more is put in.
-    closed: bool,
-    waker: Option<Waker>,
-}
-
-type Shared = Arc<Mutex<Queue>>;
-
-fn lock(queue: &Shared) -> MutexGuard<'_, Queue> {
-    queue.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn close(queue: &Shared) {
-    let waker = {
-        let mut queue = lock(queue);
-        queue.closed = true;
-        queue.waker.take()
-    };
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-}
-
-/// False: it lags, and is cut. What waited for it is given up at once, for it may never be fetched.
-fn put(queue: &Shared, told: &Arc<Told>) -> bool {
-    let waker = {
-        let mut queue = lock(queue);
-        let size = told.size();
-        let full =
-            queue.waiting.len() >= QUEUE || (!queue.waiting.is_empty() && queue.octets + size > QUEUE_OCTETS);
-        if full {
-            queue.waiting = VecDeque::new();
-            queue.closed = true;
-        } else {
-            queue.octets += size;
-            queue.waiting.push_back(Arc::clone(told));
-        }
-        let waker = queue.waker.take();
-        if full {
-            drop(queue);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-            return false;
-        }
-        waker
-    };
-    if let Some(waker) = waker {
-        waker.wake();
-    }
-    true
 }
 
 /// Something that was told, written once for all who listen.

@@ -1,6 +1,7 @@
 use serde_json::json;
 use taskbell_core::dialect::read;
 
+use super::queue::{QUEUE, QUEUE_OCTETS};
 use super::*;
 
 fn status(state: &str) -> StreamEvent {
@@ -28,7 +29,7 @@ fn tell(hubs: &Hubs, event: StreamEvent) -> Option<Batch> {
 }
 
 fn ready(feed: &mut Feed) -> Option<Arc<Told>> {
-    let mut context = Context::from_waker(Waker::noop());
+    let mut context = Context::from_waker(std::task::Waker::noop());
     match feed.poll_next(&mut context) {
         Poll::Ready(told) => told,
         Poll::Pending => None,
@@ -36,7 +37,7 @@ fn ready(feed: &mut Feed) -> Option<Arc<Told>> {
 }
 
 fn is_closed(feed: &mut Feed) -> bool {
-    let mut context = Context::from_waker(Waker::noop());
+    let mut context = Context::from_waker(std::task::Waker::noop());
     matches!(feed.poll_next(&mut context), Poll::Ready(None))
 }
 
