@@ -59,7 +59,8 @@ async fn beside_the_least(ours: &Path, least: &Path, scale: Scale, table: &mut T
         minimal.take(window, turn > 0).await?;
         for (seen, folder) in [(&mut empty, fresh.path()), (&mut filled, full.path())] {
             let mut command = screen.command(ours);
-            command.args(["--gateway", "127.0.0.1:0", "--credential-store", "memory", "--data-dir"]);
+            command.args(["--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0"]);
+            command.args(["--credential-store", "memory", "--data-dir"]);
             command.arg(text(folder)?).env("TASKBELL_LOG", "warn,taskbell_desktop=debug");
             seen.take(Window::open(&mut command, TASKS).await?, turn > 0).await?;
         }
