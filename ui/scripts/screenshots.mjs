@@ -55,6 +55,7 @@ try {
     await first.context().close();
 
     const page = await open(browser, engine, { colorScheme });
+    page.setDefaultTimeout(60_000);
     const see = async (title) => {
       await page.evaluate((to) => (location.hash = to), hash(title));
       // The engine cuts long titles.
