@@ -2,6 +2,7 @@
 //! programs on this machine, over kills and floods.
 
 mod flood;
+mod keyring;
 mod kills;
 mod network;
 mod receivers;

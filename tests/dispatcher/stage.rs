@@ -40,12 +40,17 @@ impl Stage {
 
     /// The result of a call to the gateway.
     pub async fn call(&self, method: &str, params: Value) -> Value {
+        let mut answer = self.ask(method, params).await;
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// The whole answer of the gateway.
+    pub async fn ask(&self, method: &str, params: Value) -> Value {
         let url = format!("{}/agents/demo/", self.taskbell.ready().gateway);
         let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let answer = self.http.post(&url).bearer_auth(&self.key).json(&body).send().await.expect("an answer");
-        let mut answer: Value = answer.json().await.expect("JSON");
-        assert!(answer.get("error").is_none(), "{method}: {answer}");
-        answer["result"].take()
+        answer.json().await.expect("JSON")
     }
 
     pub async fn allow(&self, port: u16) {
