@@ -16,6 +16,7 @@ import { axeSource, launch, open } from "./browser.mjs";
 import { check, count, show, waitUntil } from "./checks.mjs";
 import { Engine } from "./engine.mjs";
 import { foreignPage } from "./foreign.mjs";
+import { gateway } from "./gateway.mjs";
 import { inbox } from "./inbox.mjs";
 import { PEERS, withPeer } from "./peers.mjs";
 import { play } from "./story.mjs";
@@ -349,6 +350,7 @@ const stories = {
   keyboard: () => keyboard(browser, fresh, agent),
   agents: () => agents(browser, fresh, agent),
   inbox: () => inbox(browser, breaches),
+  gateway: () => gateway(browser, breaches),
   "hostile text": () => hostile(browser, fresh, agent),
   "agent output": () => agentOutput(browser, fresh),
   ...Object.fromEntries(PEERS.map((peer) => [`peer ${peer.name}`, () => withPeer(browser, peer)])),

@@ -6,10 +6,13 @@ import type {
   AgentTest,
   Callback,
   CallbackDetail,
+  Client,
   Credential,
+  Delivery,
   Health,
   InboxTest,
   NewAgent,
+  NewClient,
   Notice,
   Page,
   ReconcileItem,
@@ -17,8 +20,10 @@ import type {
   Replay,
   ReportCard,
   SendOutcome,
+  Target,
   TaskDetail,
   TaskSummary,
+  Traffic,
 } from "./types";
 
 /** `AGENT/TASKID` as a path. A task's id may hold anything, also slashes. */
@@ -28,6 +33,12 @@ export function taskPath(task: string): string {
 }
 
 const agentPath = (agent: string): string => `/agents/${encodeURIComponent(agent)}`;
+
+function paramsOf(query: object): string {
+  return new URLSearchParams(
+    Object.entries(query).map(([name, value]): [string, string] => [name, String(value)]),
+  ).toString();
+}
 
 export interface TaskQuery {
   open?: boolean;
@@ -55,9 +66,7 @@ export class Calls {
   }
 
   tasks(query: TaskQuery = {}): Promise<Page<TaskSummary>> {
-    const params = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) params.set(name, String(value));
-    return this.get(`/tasks?${params.toString()}`);
+    return this.get(`/tasks?${paramsOf(query)}`);
   }
 
   task(task: string): Promise<TaskDetail> {
@@ -125,9 +134,7 @@ export class Calls {
   }
 
   inbox(query: { limit?: number; cursor?: string; task?: string } = {}): Promise<Page<Callback>> {
-    const params = new URLSearchParams();
-    for (const [name, value] of Object.entries(query)) params.set(name, String(value));
-    return this.get(`/inbox?${params.toString()}`);
+    return this.get(`/inbox?${paramsOf(query)}`);
   }
 
   callback(id: string): Promise<CallbackDetail> {
@@ -140,6 +147,51 @@ export class Calls {
 
   async testInbox(): Promise<InboxTest[]> {
     return (await this.post<Page<InboxTest>>("/inbox/test")).items;
+  }
+
+  async clients(): Promise<Client[]> {
+    return (await this.get<Page<Client>>("/clients")).items;
+  }
+
+  /** The only answer that ever holds the client's key. */
+  addClient(name: string): Promise<NewClient> {
+    return this.post("/clients", { name });
+  }
+
+  revokeClient(name: string): Promise<unknown> {
+    return this.host.request("DELETE", `/clients/${encodeURIComponent(name)}`);
+  }
+
+  traffic(query: { limit?: number; cursor?: string } = {}): Promise<Page<Traffic>> {
+    return this.get(`/gateway/traffic?${paramsOf(query)}`);
+  }
+
+  async targets(): Promise<Target[]> {
+    return (await this.get<Page<Target>>("/targets")).items;
+  }
+
+  allowTarget(client: string, port: number): Promise<Target> {
+    return this.post("/targets", { client, port });
+  }
+
+  removeTarget(id: number): Promise<unknown> {
+    return this.host.request("DELETE", `/targets/${String(id)}`);
+  }
+
+  pauseTarget(id: number): Promise<Target> {
+    return this.post(`/targets/${String(id)}/pause`);
+  }
+
+  resumeTarget(id: number): Promise<Target> {
+    return this.post(`/targets/${String(id)}/resume`);
+  }
+
+  deliveries(query: { limit?: number; cursor?: string; task?: string } = {}): Promise<Page<Delivery>> {
+    return this.get(`/deliveries?${paramsOf(query)}`);
+  }
+
+  retryDelivery(id: number): Promise<Delivery> {
+    return this.post(`/deliveries/${String(id)}/retry`);
   }
 
   send(agent: string, text: string): Promise<SendOutcome> {

@@ -23,6 +23,12 @@ export type Difference = Schemas["DifferenceView"];
 export type Replay = Schemas["ReplayView"];
 export type InboxTest = Schemas["InboxTestView"];
 export type ReportCard = Schemas["ReportCardView"];
+export type Client = Schemas["ClientView"];
+export type NewClient = Schemas["NewClientView"];
+export type Traffic = Schemas["TrafficView"];
+export type Target = Schemas["TargetView"];
+export type Delivery = Schemas["DeliveryView"];
+export type Attempt = Schemas["AttemptView"];
 export type SendOutcome = Schemas["SendOutcome"];
 export type Change = Schemas["ChangeView"] & Readonly<Record<string, unknown>>;
 

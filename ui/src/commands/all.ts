@@ -1,6 +1,6 @@
 /** The commands of the page: one list for palette, keys and key sheet. */
 import type { App } from "../state/app";
-import { TABS, type Screen } from "../state/view.svelte";
+import { GATEWAY_TABS, TABS, type Screen } from "../state/view.svelte";
 import { isTerminal } from "../state/words";
 import type { TaskSummary } from "../api/types";
 import type { Command } from "./registry";
@@ -12,14 +12,13 @@ export interface Lists {
 
 export function allCommands({ model, view, actions }: App, lists: () => Lists | undefined): Command[] {
   const task = (): TaskSummary | undefined =>
-    view.screen === "agents" || view.screen === "inbox" || view.task === null
-      ? undefined
-      : model.rows.byRef.get(view.task);
+    !view.showsTasks || view.task === null ? undefined : model.rows.byRef.get(view.task);
   const withTask = (run: (task: TaskSummary) => void) => (): void => {
     const chosen = task();
     if (chosen) run(chosen);
   };
   const hasTask = (): boolean => task() !== undefined;
+  const hasTabs = (): boolean => hasTask() || view.screen === "gateway";
   const isOpen = (): boolean => {
     const chosen = task();
     return chosen !== undefined && !isTerminal(chosen.state);
@@ -37,6 +36,12 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
     },
   });
   const tab = (by: number) => (): void => {
+    if (view.screen === "gateway") {
+      const at = GATEWAY_TABS.indexOf(view.gatewayTab);
+      view.gatewayTab =
+        GATEWAY_TABS[(at + by + GATEWAY_TABS.length) % GATEWAY_TABS.length] ?? view.gatewayTab;
+      return;
+    }
     const at = TABS.indexOf(view.tab);
     view.tabWanted = TABS[(at + by + TABS.length) % TABS.length] ?? null;
   };
@@ -54,6 +59,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
     go("needs-you", "Needs you", "Mod+1"),
     go("tasks", "Tasks", "Mod+2"),
     go("inbox", "Inbox", "Mod+3"),
+    go("gateway", "Gateway", "Mod+4"),
     go("agents", "Agents", "Mod+5"),
     move("next", "Next row", ["j", "ArrowDown"], 1),
     move("previous", "Previous row", ["k", "ArrowUp"], -1),
@@ -146,7 +152,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       title: "Previous tab",
       group: "View",
       keys: ["["],
-      when: hasTask,
+      when: hasTabs,
       run: tab(-1),
       quiet: true,
     },
@@ -155,7 +161,7 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       title: "Next tab",
       group: "View",
       keys: ["]"],
-      when: hasTask,
+      when: hasTabs,
       run: tab(1),
       quiet: true,
     },
@@ -182,6 +188,14 @@ export function allCommands({ model, view, actions }: App, lists: () => Lists | 
       keys: [],
       when: always,
       run: () => (view.dialog = { name: "add-agent" }),
+    },
+    {
+      id: "new-client",
+      title: "New client key…",
+      group: "Start",
+      keys: [],
+      when: always,
+      run: () => (view.dialog = { name: "new-client" }),
     },
     {
       id: "demo",

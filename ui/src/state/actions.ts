@@ -110,6 +110,15 @@ export class Actions {
     });
   }
 
+  /** Takes a client's key back. */
+  async revokeClient(name: string): Promise<void> {
+    await this.attempt(async () => {
+      await this.model.calls.revokeClient(name);
+      this.view.say(`The key of ${name} is taken back.`);
+    });
+    await this.model.gateway.read();
+  }
+
   async togglePin(task: TaskSummary): Promise<void> {
     await this.attempt(async () => {
       this.model.put(await this.model.calls.pinTask(task.task, !task.pinned));

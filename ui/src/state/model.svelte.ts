@@ -9,6 +9,7 @@
 import { Calls } from "../api/calls";
 import type { Agent, Change, Health, TaskSummary } from "../api/types";
 import { CallError, type FeedEvent, type Host, type Link } from "../host/host";
+import { GatewayRows } from "./gateway.svelte";
 import { InboxRows } from "./inbox.svelte";
 import { dropTask, NO_ROWS, putTasks, replaceTasks, takeChanges, type Rows } from "./rows";
 
@@ -23,6 +24,7 @@ export type Listener = (task: string) => void;
 export class Model {
   readonly calls: Calls;
   readonly inbox: InboxRows;
+  readonly gateway: GatewayRows;
   rows = $state.raw<Rows>(NO_ROWS);
   agents = $state.raw<readonly Agent[]>([]);
   health = $state.raw<Health | null>(null);
@@ -43,6 +45,7 @@ export class Model {
   constructor(readonly host: Host) {
     this.calls = new Calls(host);
     this.inbox = new InboxRows(this.calls);
+    this.gateway = new GatewayRows(this.calls);
   }
 
   start(): () => void {
@@ -167,6 +170,7 @@ export class Model {
         this.calls.health(),
         this.readVersion(),
         this.inbox.read(),
+        this.gateway.read(),
       ]);
       this.agents = agents;
       this.health = health;

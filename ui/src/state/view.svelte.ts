@@ -3,9 +3,12 @@ import type { Caution } from "../api/types";
 import type { SavedFile } from "../text/file";
 import { ANY, type Filter } from "./list";
 
-export type Screen = "needs-you" | "tasks" | "inbox" | "agents";
+export type Screen = "needs-you" | "tasks" | "inbox" | "gateway" | "agents";
 export type Tab = "result" | "timeline" | "conversation" | "callbacks" | "raw";
 export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "callbacks", "raw"];
+
+export type GatewayTab = "clients" | "traffic" | "deliveries";
+export const GATEWAY_TABS: readonly GatewayTab[] = ["clients"];
 
 export type DialogName =
   | { name: "palette" }
@@ -16,6 +19,10 @@ export type DialogName =
   | { name: "add-agent" }
   | { name: "credential"; agent: string }
   | { name: "remove-agent"; agent: string }
+  | { name: "new-client" }
+  | { name: "revoke-client"; client: string }
+  | { name: "allow-target" }
+  | { name: "remove-target"; id: number; target: string }
   | { name: "cancel"; task: string }
   | { name: "save"; file: SavedFile }
   | { name: "link"; url: string; cautions: readonly Caution[] };
@@ -33,6 +40,7 @@ export class View {
   agent = $state<string | null>(null);
   /** The row of the inbox that is shown. */
   callback = $state<string | null>(null);
+  gatewayTab = $state<GatewayTab>("clients");
   /** The tab that is shown; {@link tabWanted} asks for another one. */
   tab = $state<Tab>("timeline");
   tabWanted = $state<Tab | null>(null);
@@ -65,6 +73,9 @@ export class View {
     } else if (screen === "inbox") {
       this.screen = "inbox";
       if (rest[0]) this.callback = decode(rest[0]);
+    } else if (screen === "gateway") {
+      this.screen = "gateway";
+      this.gatewayTab = GATEWAY_TABS.find((tab) => tab === rest[0]) ?? this.gatewayTab;
     } else if (screen === "agents") {
       this.screen = "agents";
       if (rest[0]) this.agent = decode(rest[0]);
@@ -75,6 +86,7 @@ export class View {
     if (this.screen === "inbox") {
       return `#/inbox${this.callback === null ? "" : `/${encodeURIComponent(this.callback)}`}`;
     }
+    if (this.screen === "gateway") return `#/gateway/${this.gatewayTab}`;
     if (this.screen === "agents") {
       return `#/agents${this.agent === null ? "" : `/${encodeURIComponent(this.agent)}`}`;
     }
@@ -84,12 +96,17 @@ export class View {
     return `#/${this.screen}/${encodeURIComponent(agent)}/${encodeURIComponent(id)}`;
   }
 
+  /** Whether the screen is one of tasks, so that the chosen task is what is shown. */
+  get showsTasks(): boolean {
+    return this.screen === "needs-you" || this.screen === "tasks";
+  }
+
   go(screen: Screen): void {
     this.screen = screen;
   }
 
   openTask(task: string): void {
-    if (this.screen === "agents" || this.screen === "inbox") this.screen = "tasks";
+    if (!this.showsTasks) this.screen = "tasks";
     this.asked = this.task = task;
   }
 

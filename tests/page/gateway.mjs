@@ -1,0 +1,83 @@
+// The gateway in the page: a client made here calls an agent through it, is called back, and is shut out again.
+import { randomUUID } from "node:crypto";
+import { open } from "./browser.mjs";
+import { check, waitUntil } from "./checks.mjs";
+import { Engine } from "./engine.mjs";
+
+/** One call through the gateway, as a client of 1.0 makes it. */
+async function ask(engine, key, method, params) {
+  return fetch(`${engine.gateway}/agents/demo/`, {
+    method: "POST",
+    headers: {
+      Authorization: `Bearer ${key}`,
+      "A2A-Version": "1.0",
+      "Content-Type": "application/json",
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }),
+  });
+}
+
+const message = (text) => ({
+  message: { messageId: randomUUID(), role: "ROLE_USER", parts: [{ text }] },
+});
+
+async function makeClient(page, name) {
+  await page.getByRole("button", { name: "New client key…" }).click();
+  await page.getByLabel("Name").fill(name);
+  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByRole("button", { name: "Copy", exact: true }).click();
+  const key = await page.getByLabel("Key", { exact: true }).inputValue();
+  await waitUntil("copied key", async () => (await page.evaluate(() => navigator.clipboard.readText())) === key);
+  await page.getByRole("button", { name: "Done" }).click();
+  return key;
+}
+
+export async function gateway(browser, breaches) {
+  const engine = await Engine.start();
+  try {
+    const page = await open(browser, engine);
+    const found = [];
+    const look = async (what) => found.push(...(await breaches(page)).map((breach) => `${what}: ${breach}`));
+    await page.getByRole("link", { name: "Gateway" }).waitFor();
+    await page.keyboard.press("Control+4");
+    await page.getByRole("heading", { name: "Copy this base URL into your client" }).waitFor();
+    const base = await page.getByLabel("Base URL").inputValue();
+    check("the base URL is the gateway's, for the agent", base === `${engine.gateway}/agents/demo/`, base);
+    await look("empty");
+
+    await page.getByRole("button", { name: "New client key…" }).click();
+    await page.getByLabel("Name").fill("Not A Name");
+    await page.getByRole("button", { name: "Make a key" }).click();
+    await page.getByRole("alert").waitFor();
+    // Chromium itself tells of every answer that is no success.
+    const told = page.problems.splice(0);
+    check("a name that cannot be is refused in the dialog", told.length === 1 && told[0].includes("400"), told);
+    await page.keyboard.press("Escape");
+    const key = await makeClient(page, "editor");
+    await page.getByText(/no request yet/).waitFor();
+    check("a key is made, shown once and copied", !(await page.content()).includes(key));
+
+    const answer = await (await ask(engine, key, "SendMessage", message("Sum up the week"))).json();
+    const id = answer.result?.task?.id;
+    check("the key opens the gateway", typeof id === "string", answer);
+    await page.getByText(/1 request · 1 task/).waitFor();
+    check("the client's use is counted", true);
+    await look("clients");
+
+    await page.getByRole("button", { name: /^Revoke…/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Keep it" }).click();
+    check("revoking asks first", (await ask(engine, key, "GetTask", { id })).status === 200);
+    await page.getByRole("button", { name: /^Revoke…/ }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke", exact: true }).click();
+    await page.getByText(/is taken back/).waitFor();
+    check("a revoked key is refused", (await ask(engine, key, "GetTask", { id })).status === 401);
+
+    check("no breach of the accessibility rules", found.length === 0, found);
+    check("nothing went wrong in the page", page.problems.length === 0, page.problems);
+    const foreign = page.asked.filter((address) => !address.startsWith(engine.gateway));
+    check("nothing but the engine was asked", foreign.length === 0, foreign);
+    await page.context().close();
+  } finally {
+    await engine.stop();
+  }
+}
