@@ -106,6 +106,11 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
             format!("▤ {name}{more}")
         }
         "callback" => callback(body),
+        "registration" => {
+            let reason = text::plain(text_of("reason"));
+            let reason = if reason.is_empty() { reason } else { format!(" ({reason})") };
+            out.paint(DIM, &format!("callbacks: {}{reason}", text::plain(text_of("registration"))))
+        }
         "message" if text_of("role") == "user" => "→ you".to_owned(),
         "message" => "← agent".to_owned(),
         "following" => {
@@ -141,7 +146,8 @@ pub fn change(change: &ChangeView, clock: &Clock, out: Out) -> Vec<String> {
 
 /// By which way it was heard. How we follow is our own doing and was heard from nobody.
 fn channel(change: &ChangeView) -> String {
-    if change.kind == "following" { String::new() } else { text::one_line(&change.source, 7) }
+    let is_ours = matches!(change.kind.as_str(), "following" | "registration");
+    if is_ours { String::new() } else { text::one_line(&change.source, 7) }
 }
 
 /// The agent's own word, where it says more than ours: `TASK_STATE_WORKING` is `working`.
@@ -312,6 +318,19 @@ mod tests {
             json!({"artifactId": "a", "name": "log", "append": true, "text": "one\n  two\n"}),
         );
         assert_eq!(lines, ["22:13:20  stream   ▤ log +", "    one", "      two"]);
+    }
+
+    #[test]
+    fn a_registration_says_where_it_stands_and_why() {
+        assert_eq!(
+            plain("registration", json!({"registration": "active", "reason": null})),
+            ["22:13:20           callbacks: active"]
+        );
+        let failed = json!({"registration": "failed", "reason": "push_not_supported"});
+        assert_eq!(
+            plain("registration", failed),
+            ["22:13:20           callbacks: failed (push_not_supported)"]
+        );
     }
 
     #[test]
