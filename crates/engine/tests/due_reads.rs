@@ -120,6 +120,7 @@ impl World {
             sha256: Digest::of(body.as_bytes()),
             headers_json: "{}".to_owned(),
             proofs: judge(&registered, Presented { token: Some(b"tok"), authorization: None }, 0),
+            bound: true,
             claim: read_claim(body.as_bytes()).unwrap(),
         };
         let stored = self.engine.store().write(move |context| callbacks::store(context, &new)).await.unwrap();

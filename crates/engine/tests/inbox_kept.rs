@@ -105,6 +105,7 @@ impl World {
             body: body.into_bytes(),
             headers_json: "{}".to_owned(),
             proofs: judge(&registered, Presented { token: Some(b"tok"), authorization: None }, 0),
+            bound: true,
         };
         self.store.write(move |context| callbacks::store(context, &new)).await.unwrap().callback.0
     }
