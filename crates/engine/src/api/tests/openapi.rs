@@ -78,6 +78,9 @@ GET /api/v1/changes
 GET /api/v1/clients
 POST /api/v1/clients
 DELETE /api/v1/clients/{name}
+GET /api/v1/deliveries
+GET /api/v1/deliveries/{id}
+POST /api/v1/deliveries/{id}/retry
 PUT /api/v1/focus
 GET /api/v1/gateway/traffic
 GET /api/v1/health
@@ -99,6 +102,11 @@ GET /api/v1/settings
 DELETE /api/v1/settings/{key}
 GET /api/v1/settings/{key}
 PUT /api/v1/settings/{key}
+GET /api/v1/targets
+POST /api/v1/targets
+DELETE /api/v1/targets/{id}
+POST /api/v1/targets/{id}/pause
+POST /api/v1/targets/{id}/resume
 GET /api/v1/tasks
 GET /api/v1/tasks/resolve
 DELETE /api/v1/tasks/{agent}/{taskId}
