@@ -17,7 +17,7 @@ use taskbell_core::ids::MessageId;
 use taskbell_core::merge::Order;
 use taskbell_core::relay;
 use taskbell_core::state::TaskState;
-use taskbell_core::task::{Message, SendAnswer, StreamEvent, Task};
+use taskbell_core::task::{Message, SendAnswer, StreamEvent, Task, TaskStatus};
 use taskbell_core::text::one_line;
 use uuid::Uuid;
 
@@ -84,20 +84,27 @@ impl Caller {
     /// Waits until the task has ended or waits for somebody.
     async fn wait(&self, made: MadeTask) -> Result<Task, ErrorAnswer> {
         let (key, dialect, mut is_behind) = (made.key, self.dialect, made.is_behind());
+        let mut question = made.answered.as_ref().map(|_| made.joined.task.status.clone());
         let mut joined = made.joined;
         if let Some(answered) = made.answered {
             joined.task = answered;
         }
         let parts = &self.gateway.parts;
-        while is_behind || !is_done(joined.task.status.state) {
+        while is_behind || !is_settled(&joined.task.status, question.as_ref()) {
             let Some(mut feed) = joined.feed.take() else { break };
             // An agent that asks the same again in the same words tells nothing: it is not waited for without end.
-            let mut patience = is_behind.then_some(MOVES_WITHIN);
+            let mut patience = joined.task.status.state.is_interrupted().then_some(MOVES_WITHIN);
             is_behind = false;
             loop {
                 let next = match patience.take() {
                     None => feed.next().await,
-                    Some(patience) => tokio::time::timeout(patience, feed.next()).await.unwrap_or(None),
+                    Some(patience) => match tokio::time::timeout(patience, feed.next()).await {
+                        Ok(next) => next,
+                        Err(_elapsed) => {
+                            question = None;
+                            break;
+                        }
+                    },
                 };
                 match next {
                     Some(told) if told.is_lost() => {
@@ -334,6 +341,15 @@ impl Caller {
     }
 }
 
+/// Whether the task has ended or waits for something new. An agent may take the message away from the question that
+/// was answered before it goes on, and be read meanwhile: its time stays what it was.
+fn is_settled(status: &TaskStatus, answered: Option<&TaskStatus>) -> bool {
+    let is_the_answered_one = answered.is_some_and(|question| {
+        status.state == question.state && status.timestamp.is_some() && status.timestamp == question.timestamp
+    });
+    is_done(status.state) && (status.state.is_terminal() || !is_the_answered_one)
+}
+
 fn is_done(state: TaskState) -> bool {
     state.is_terminal() || state.is_interrupted()
 }
@@ -352,4 +368,39 @@ fn title(message: &Message) -> String {
     let text = message.text();
     let line = one_line(text.lines().next().unwrap_or_default(), TITLE);
     if line.is_empty() { one_line(message.message_id.as_str(), TITLE) } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(state: TaskState, at: Option<&str>, text: Option<&str>) -> TaskStatus {
+        let message = text.map(|text| {
+            let id = MessageId::new("m");
+            Message::new(id, taskbell_core::task::Role::Agent, vec![taskbell_core::task::Part::text(text)])
+        });
+        TaskStatus { message, timestamp: at.map(str::to_owned), ..TaskStatus::new(state) }
+    }
+
+    #[test]
+    fn the_question_that_was_answered_is_no_answer_even_without_its_words() {
+        let question = asked(TaskState::InputRequired, Some("2026-01-05T10:00:05Z"), Some("which?"));
+        let bare = asked(TaskState::InputRequired, Some("2026-01-05T10:00:05Z"), None);
+        assert!(!is_settled(&question, Some(&question)) && !is_settled(&bare, Some(&question)));
+        assert!(is_settled(&bare, None), "where nothing was answered");
+    }
+
+    #[test]
+    fn another_question_a_sign_in_and_an_end_are() {
+        let question = asked(TaskState::InputRequired, Some("2026-01-05T10:00:05Z"), Some("which?"));
+        for status in [
+            asked(TaskState::InputRequired, Some("2026-01-05T10:00:07Z"), Some("which?")),
+            asked(TaskState::InputRequired, None, Some("which?")),
+            asked(TaskState::AuthRequired, Some("2026-01-05T10:00:05Z"), None),
+            asked(TaskState::Completed, Some("2026-01-05T10:00:05Z"), None),
+        ] {
+            assert!(is_settled(&status, Some(&question)), "{status:?}");
+        }
+        assert!(!is_settled(&asked(TaskState::Working, None, None), Some(&question)));
+    }
 }
