@@ -213,14 +213,6 @@ pub fn confirmation(connection: &Connection, id: i64) -> Result<Option<Confirmat
     Ok(row.optional()?)
 }
 
-/// What waits or went wrong: rows that are not confirmed, behind or repeated, since a time.
-pub fn count_notable(connection: &Connection, since_ms: i64) -> Result<u64, StoreError> {
-    let sql = "SELECT count(*) FROM callbacks WHERE at_ms >= ?1
-                   AND verdict IN ('ahead', 'unmatched', 'unreachable')";
-    let count: i64 = connection.prepare_cached(sql)?.query_row([since_ms], |row| row.get(0))?;
-    Ok(count.unsigned_abs())
-}
-
 fn read(row: &Row<'_>) -> rusqlite::Result<ItemRow> {
     let number: i64 = row.get(1)?;
     let word: Option<String> = row.get(2)?;
