@@ -55,6 +55,8 @@ enum Command {
     Store,
     /// Callbacks acknowledged at the inbox
     Inbox,
+    /// Ends called back beside a flood of progress
+    Dispatcher,
     /// The window beside the least one there is; its page under a quick feed
     Window,
     /// Events through the gateway and through nginx
@@ -125,6 +127,9 @@ async fn measure(command: Option<Command>, scale: Scale) -> Result<(), Failure> 
     }
     if wants(&Command::Inbox) {
         failed |= told(rows::inbox::run(scale, &mut table).await, "inbox");
+    }
+    if wants(&Command::Dispatcher) {
+        failed |= told(rows::dispatcher::run(scale, &mut table).await, "dispatcher");
     }
     if wants(&Command::Start) {
         failed |= told(rows::start::run(scale, &mut table).await, "start");

@@ -1,5 +1,6 @@
 //! What is measured, a room a row of the table.
 
+pub mod dispatcher;
 pub mod gateway;
 pub mod inbox;
 pub mod restart;
