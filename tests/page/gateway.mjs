@@ -1,5 +1,6 @@
 // The gateway in the page: a client made here calls an agent through it, is called back, and is shut out again.
 import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
 import { open } from "./browser.mjs";
 import { check, waitUntil } from "./checks.mjs";
 import { Engine } from "./engine.mjs";
@@ -21,6 +22,28 @@ const message = (text) => ({
   message: { messageId: randomUUID(), role: "ROLE_USER", parts: [{ text }] },
 });
 
+/** Somebody on this machine who is called back. It takes no ends while it `refuses`. */
+export async function receiver() {
+  const seen = [];
+  const one = { seen, refuses: false };
+  const server = createServer((request, answer) => {
+    let body = "";
+    request.on("data", (more) => (body += more));
+    request.on("end", () => {
+      seen.push(request.headers["webhook-id"]);
+      answer.writeHead(one.refuses && body.includes("TASK_STATE_COMPLETED") ? 503 : 200).end();
+    });
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  one.port = server.address().port;
+  one.url = `http://127.0.0.1:${one.port}/hook`;
+  one.stop = () => {
+    server.closeAllConnections();
+    return new Promise((done) => server.close(done));
+  };
+  return one;
+}
+
 async function makeClient(page, name) {
   await page.getByRole("button", { name: "New client key…" }).click();
   await page.getByLabel("Name").fill(name);
@@ -32,8 +55,48 @@ async function makeClient(page, name) {
   return key;
 }
 
+async function delivers(page, engine, key, hook, look) {
+  await page.keyboard.press("]");
+  await page.getByRole("button", { name: "Approve a port…" }).click();
+  await page.getByLabel("Port").fill("70000");
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.getByText("A port is a number from 1 to 65535.").waitFor();
+  await page.getByLabel("Port").fill(String(hook.port));
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page
+    .getByRole("listitem")
+    .filter({ hasText: `:${hook.port}` })
+    .waitFor();
+  check("a receiver on this machine is approved by its port", true);
+
+  hook.refuses = true;
+  const configuration = { taskPushNotificationConfig: { url: hook.url } };
+  await ask(engine, key, "SendMessage", { ...message("Call me back"), configuration });
+  const row = page.getByRole("option", { name: /^failed · Call me back.*reserved/ });
+  await row.click();
+  await page.getByRole("listitem").filter({ hasText: "answered 503" }).first().waitFor();
+  check("a delivery that was not taken shows its attempt", true);
+  await look("deliveries");
+  // What fails is tried again by itself after a while; paused, only what is asked for is.
+  await page.getByRole("button", { name: /^Pause/ }).click();
+  await page.getByRole("button", { name: /^Resume/ }).waitFor();
+  check("a receiver is paused", hook.seen.length >= 1, hook.seen);
+  hook.refuses = false;
+  await page.getByRole("button", { name: /^Resume/ }).click();
+  await page.getByRole("option", { name: /^delivered · Call me back.*reserved/ }).waitFor();
+  await page.getByRole("listitem").filter({ hasText: "answered 200" }).waitFor();
+  check("resumed, it gets what waited", true);
+  check("each attempt carries the same id", new Set(hook.seen).size < hook.seen.length, hook.seen);
+
+  await page.getByRole("button", { name: /^Remove…/ }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await page.getByText("not approved", { exact: false }).waitFor();
+  check("an approval is taken back", true);
+}
+
 export async function gateway(browser, breaches) {
   const engine = await Engine.start();
+  const hook = await receiver();
   try {
     const page = await open(browser, engine);
     const found = [];
@@ -64,6 +127,19 @@ export async function gateway(browser, breaches) {
     check("the client's use is counted", true);
     await look("clients");
 
+    await page.getByRole("tab", { name: "Traffic" }).click();
+    await page.getByRole("option", { name: /^SendMessage · demo.*Sum up the week/ }).click();
+    await look("traffic");
+    check("the request stands in the traffic", /editor/.test(await page.getByRole("option").first().innerText()));
+    await page.getByRole("button", { name: "Open the task" }).click();
+    await page.getByRole("heading", { name: "Sum up the week" }).waitFor();
+    check("and leads to its task", page.url().includes(`#/tasks/demo/${id}`), page.url());
+    await page.keyboard.press("Control+4");
+    check("the tab is kept", await page.getByRole("tab", { name: "Traffic", selected: true }).isVisible());
+    await delivers(page, engine, key, hook, look);
+
+    await page.keyboard.press("[");
+    await page.keyboard.press("[");
     await page.getByRole("button", { name: /^Revoke…/ }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Keep it" }).click();
     check("revoking asks first", (await ask(engine, key, "GetTask", { id })).status === 200);
@@ -78,6 +154,6 @@ export async function gateway(browser, breaches) {
     check("nothing but the engine was asked", foreign.length === 0, foreign);
     await page.context().close();
   } finally {
-    await engine.stop();
+    await Promise.all([engine.stop(), hook.stop()]);
   }
 }

@@ -119,6 +119,34 @@ export class Actions {
     await this.model.gateway.read();
   }
 
+  /** Changes something about the callbacks that leave, then reads how they stand. */
+  private async dispatch(call: () => Promise<unknown>, done?: string): Promise<void> {
+    await this.attempt(async () => {
+      await call();
+      if (done !== undefined) this.view.say(done);
+    });
+    await this.model.gateway.read();
+  }
+
+  pauseTarget(id: number): Promise<void> {
+    return this.dispatch(
+      () => this.model.calls.pauseTarget(id),
+      "Paused. Ends and questions wait until it is resumed.",
+    );
+  }
+
+  resumeTarget(id: number): Promise<void> {
+    return this.dispatch(() => this.model.calls.resumeTarget(id), "Resumed. What waited is sent now.");
+  }
+
+  removeTarget(id: number): Promise<void> {
+    return this.dispatch(() => this.model.calls.removeTarget(id));
+  }
+
+  retryDelivery(id: number): Promise<void> {
+    return this.dispatch(() => this.model.calls.retryDelivery(id), "It is sent again now.");
+  }
+
   async togglePin(task: TaskSummary): Promise<void> {
     await this.attempt(async () => {
       this.model.put(await this.model.calls.pinTask(task.task, !task.pinned));

@@ -1,6 +1,21 @@
 import { describe, expect, it } from "vitest";
-import type { Health, Traffic } from "../api/types";
-import { agentAddress, gatewayAddress, octets, outcomeOf, snippet, taskOf, took, useOf } from "./gateway";
+import type { Delivery, Health, Traffic } from "../api/types";
+import {
+  agentAddress,
+  canRetry,
+  deliveryMeaning,
+  gatewayAddress,
+  octets,
+  outcomeOf,
+  portOf,
+  snippet,
+  targetLine,
+  taskOf,
+  took,
+  triesLine,
+  useOf,
+  weightOfDelivery,
+} from "./gateway";
 
 const row = (more: Partial<Traffic> = {}): Traffic => ({
   id: 1,
@@ -59,5 +74,83 @@ describe("the gateway's screen", () => {
   it("writes sizes and lengths in one unit", () => {
     expect([octets(999), octets(2_140), octets(4_000_000)]).toEqual(["999 B", "2.1 kB", "4.0 MB"]);
     expect([took(40), took(1_240), took(190_000)]).toEqual(["40 ms", "1.2 s", "3 min"]);
+  });
+});
+
+const delivery = (more: Partial<Delivery> = {}): Delivery => ({
+  id: 1,
+  attempts: [],
+  client: "editor",
+  createdAt: "2026-11-30T10:00:00.000Z",
+  lane: "reserved",
+  state: "queued",
+  target: "http://127.0.0.1:9000",
+  task: "demo/t-1",
+  taskState: "completed",
+  tries: 0,
+  webhookId: "w-1",
+  ...more,
+});
+
+describe("what leaves for clients", () => {
+  const now = Date.parse("2026-11-30T10:01:00.000Z");
+
+  it("says how often a delivery was tried, why, and when it is tried next", () => {
+    expect(triesLine(delivery(), now)).toBe("not tried yet");
+    const failed = delivery({
+      state: "failed",
+      tries: 2,
+      lastError: "http_503",
+      dueAt: "2026-11-30T10:06:00.000Z",
+    });
+    expect(triesLine(failed, now)).toBe("attempt 2 · answered 503 · next in 5 min");
+    expect(triesLine({ ...failed, waitsFor: "keyring_locked" }, now)).toContain("waits: keyring locked");
+    expect(triesLine({ ...failed, dueAt: "2026-11-30T10:00:30.000Z" }, now)).toContain("next at once");
+  });
+
+  it("is silent about the failures of one that arrived, and plans nothing for it", () => {
+    const arrived = delivery({
+      state: "delivered",
+      tries: 2,
+      lastError: "http_503",
+      dueAt: "2026-11-30T10:06:00.000Z",
+      doneAt: "2026-11-30T10:00:09.000Z",
+    });
+    expect(triesLine(arrived, now)).toBe("attempt 2");
+    expect(canRetry(arrived)).toBe(false);
+    expect(canRetry(delivery({ state: "exhausted" }))).toBe(true);
+  });
+
+  it("has a meaning for each state, and weighs what is not known lightly", () => {
+    const states = ["queued", "sending", "delivered", "failed", "outcome-unknown", "exhausted", "rejected"];
+    for (const state of [...states, "refused-by-policy", "superseded", "dropped", "cancelled"]) {
+      expect(deliveryMeaning(state)).not.toBe("");
+    }
+    expect(weightOfDelivery("rejected")).toBe("wrong");
+    expect(weightOfDelivery("a-word-of-later")).toBe("quiet");
+  });
+
+  it("says how a receiver stands", () => {
+    const target = {
+      id: 1,
+      client: "editor",
+      target: "http://127.0.0.1:9000",
+      kind: "loopback",
+      state: "failing",
+      lastError: "http_500",
+      failures: 3,
+      waiting: 2,
+      updates: 10,
+      dropped: 4,
+    };
+    expect(targetLine(target)).toBe("failing · answered 500 · 2 waiting · 4 of 10 updates dropped");
+    expect(targetLine({ ...target, state: "paused", pauseReason: "failing", waiting: 0, dropped: 0 })).toBe(
+      "paused: it failed for days",
+    );
+  });
+
+  it("takes ports and nothing else", () => {
+    expect([portOf(" 8080 "), portOf("65535")]).toEqual([8080, 65_535]);
+    expect(["0", "65536", "-1", "80a", "", "1e3"].map(portOf)).toEqual([null, null, null, null, null, null]);
   });
 });

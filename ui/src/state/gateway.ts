@@ -1,5 +1,7 @@
 /** What the gateway's screen says, in words. Pure. */
-import type { Client, Health, Traffic } from "../api/types";
+import type { Client, Delivery, Health, Target, Traffic } from "../api/types";
+import { span } from "../time/relative";
+import type { Weight } from "./inbox";
 import { STATES, stateWord } from "./words";
 
 /** Where clients reach the gateway: as the engine says, else where this page came from. */
@@ -84,4 +86,102 @@ export function took(ms: number): string {
   if (ms < 1000) return `${String(ms)} ms`;
   if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
   return `${String(Math.floor(ms / 60_000))} min`;
+}
+
+/** How much a delivery wants to be looked at. */
+export function weightOfDelivery(state: string): Weight {
+  switch (state) {
+    case "delivered":
+      return "fine";
+    case "failed":
+    case "outcome-unknown":
+    case "dropped":
+      return "doubt";
+    case "exhausted":
+    case "rejected":
+    case "refused-by-policy":
+      return "wrong";
+    default:
+      return "quiet";
+  }
+}
+
+export function deliveryMeaning(state: string): string {
+  switch (state) {
+    case "queued":
+      return "It has not left yet.";
+    case "sending":
+      return "It is on its way.";
+    case "delivered":
+      return "The receiver said that it has it.";
+    case "failed":
+      return "The receiver did not take it. It is tried again.";
+    case "outcome-unknown":
+      return "Taskbell stopped between sending and the answer. It is sent again under the same id.";
+    case "exhausted":
+      return "It was tried as often as is planned. It is not tried again by itself.";
+    case "rejected":
+      return "The receiver does not want it. It is not tried again by itself.";
+    case "refused-by-policy":
+      return "The receiver's address is none that is called from here.";
+    case "superseded":
+      return "A newer one about the same task arrived first.";
+    case "dropped":
+      return "Only the newest are sent where one try is promised, and this was not among them.";
+    case "cancelled":
+      return "Its registration was taken away.";
+    default:
+      return "";
+  }
+}
+
+/** What is still to arrive, or did not, can be sent again. The engine has the last word. */
+export function canRetry(delivery: Delivery): boolean {
+  return [
+    "queued",
+    "sending",
+    "failed",
+    "outcome-unknown",
+    "exhausted",
+    "rejected",
+    "refused-by-policy",
+  ].includes(delivery.state);
+}
+
+/** Codes as words: `http_500`, `tls_expired`. */
+export function faultWords(code: string): string {
+  const status = /^http_(\d{3})$/.exec(code)?.[1];
+  return status ? `answered ${status}` : code.replaceAll("_", " ");
+}
+
+/** How far a delivery is: tries, why it waits, and when it is tried next. */
+export function triesLine(delivery: Delivery, now: number): string {
+  const parts = [delivery.tries === 0 ? "not tried yet" : `attempt ${String(delivery.tries)}`];
+  if (delivery.waitsFor) parts.push(`waits: ${faultWords(delivery.waitsFor)}`);
+  else if (delivery.lastError && delivery.state !== "delivered") parts.push(faultWords(delivery.lastError));
+  if (delivery.dueAt && !delivery.doneAt) {
+    const wait = Date.parse(delivery.dueAt) - now;
+    parts.push(wait > 0 ? `next in ${span(wait)}` : "next at once");
+  }
+  return parts.join(" · ");
+}
+
+/** How a receiver stands. */
+export function targetLine(target: Target): string {
+  const parts = [
+    target.state === "paused" && target.pauseReason === "failing"
+      ? "paused: it failed for days"
+      : target.state.replaceAll("-", " "),
+  ];
+  if (target.state === "failing" && target.lastError) parts.push(faultWords(target.lastError));
+  if (target.waiting > 0) parts.push(`${String(target.waiting)} waiting`);
+  if (target.dropped > 0)
+    parts.push(`${String(target.dropped)} of ${String(target.updates)} updates dropped`);
+  return parts.join(" · ");
+}
+
+/** A port as typed, or why it is none. */
+export function portOf(text: string): number | null {
+  const port = /^\d{1,5}$/.test(text.trim()) ? Number(text.trim()) : 0;
+  return port >= 1 && port <= 65_535 ? port : null;
 }

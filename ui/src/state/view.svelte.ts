@@ -8,7 +8,7 @@ export type Tab = "result" | "timeline" | "conversation" | "callbacks" | "raw";
 export const TABS: readonly Tab[] = ["result", "timeline", "conversation", "callbacks", "raw"];
 
 export type GatewayTab = "clients" | "traffic" | "deliveries";
-export const GATEWAY_TABS: readonly GatewayTab[] = ["clients"];
+export const GATEWAY_TABS: readonly GatewayTab[] = ["clients", "traffic", "deliveries"];
 
 export type DialogName =
   | { name: "palette" }
