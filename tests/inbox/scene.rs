@@ -9,20 +9,29 @@ use std::{
     time::Duration,
 };
 
-use axum::{Router, body::Bytes, routing::get};
+use axum::{Router, body::Bytes, http::StatusCode, routing::get};
 use rusqlite::{Connection, OpenFlags, params};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use taskbell_tests::{Taskbell, taskbell::Setup, wait_until};
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+use crate::PATIENCE;
 
 /// An agent of 0.3 that knows every task in one state, and counts how often it is read.
 pub struct Teller {
     port: u16,
     reads: Arc<AtomicU64>,
     state: Arc<Mutex<&'static str>>,
+    router: Router,
     server: JoinHandle<()>,
 }
+
+/// The state of an agent that is gone: connections that are still open end in 503, new ones are refused.
+const GONE: &str = "gone";
 
 impl Teller {
     pub async fn start(state: &'static str) -> Self {
@@ -39,6 +48,9 @@ impl Teller {
             "defaultInputModes": ["text"], "defaultOutputModes": ["text"], "skills": []
         });
         let answer = move |body: Bytes| async move {
+            if *now.lock().expect("nobody panics") == GONE {
+                return Err(StatusCode::SERVICE_UNAVAILABLE);
+            }
             let request: Value = serde_json::from_slice(&body).expect("a request of ours");
             let id = &request["id"];
             let answer = match request["method"].as_str() {
@@ -51,17 +63,28 @@ impl Teller {
                 }
                 _ => json!({"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "not here"}}),
             };
-            axum::Json(answer)
+            Ok(axum::Json(answer))
         };
         let card = move || async move { axum::Json(card) };
         let router = Router::new()
             .route("/.well-known/agent-card.json", get(card))
             .fallback(axum::routing::post(answer));
-        let server = tokio::spawn(async move {
-            // Ends only with the test.
-            let _ = axum::serve(listener, router).await;
-        });
-        Self { port, reads, state, server }
+        let server = serve(listener, router.clone());
+        Self { port, reads, state, router, server }
+    }
+
+    /// Gone, until [`Self::come_back`].
+    pub async fn leave(&mut self) {
+        self.tell(GONE);
+        self.server.abort();
+        let refused = async || TcpStream::connect(("127.0.0.1", self.port)).await.is_err().then_some(());
+        wait_until(PATIENCE, "nobody listens", refused).await;
+    }
+
+    pub async fn come_back(&mut self, state: &'static str) {
+        self.tell(state);
+        let listener = TcpListener::bind(("127.0.0.1", self.port)).await.expect("it is still ours");
+        self.server = serve(listener, self.router.clone());
     }
 
     pub fn url(&self) -> String {
@@ -76,6 +99,13 @@ impl Teller {
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::SeqCst)
     }
+}
+
+fn serve(listener: TcpListener, router: Router) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        // Ends only by being aborted.
+        let _ = axum::serve(listener, router).await;
+    })
 }
 
 impl Drop for Teller {

@@ -136,6 +136,49 @@ async fn an_end_while_the_engine_was_stopped_is_reported_as_missed_with_its_reas
     assert_eq!(scene.taskbell.cli(&["notice", "list"]).await.items().len(), 1, "told once");
 }
 
+/// Waits for the task's end and looks that it was told once.
+async fn ends_with_one_notice(scene: &Scene) {
+    wait_until(PATIENCE, "the end is known", async || (task_state(scene).await == "completed").then_some(()))
+        .await;
+    let notices = scene.taskbell.cli(&["notice", "list"]).await.items();
+    let kinds: Vec<&Value> = notices.iter().map(|notice| &notice["kind"]).collect();
+    assert_eq!(kinds, ["finished"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_callback_of_the_end_stays_a_claim_while_the_agent_is_gone() {
+    let mut scene = scene("working").await;
+    scene.settled(PATIENCE).await;
+    scene.teller.leave().await;
+    assert_eq!(post(&scene, TOKEN, &says(TASK, "completed")).await, 200);
+    judged(&scene, "unreachable").await;
+    assert_eq!(task_state(&scene).await, "working");
+    assert_eq!(scene.taskbell.cli(&["notice", "list"]).await.items(), Vec::<Value>::new());
+    scene.teller.come_back("completed").await;
+    judged(&scene, "confirmed").await;
+    ends_with_one_notice(&scene).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_end_while_both_were_gone_is_found_and_told_once() {
+    let mut scene = scene("working").await;
+    scene.settled(PATIENCE).await;
+    scene.taskbell.stop().await;
+    scene.teller.leave().await;
+    scene.taskbell.come_up().await;
+    wait_until(PATIENCE, "the agent is missed", async || {
+        let shown = scene.taskbell.cli(&["show", &format!("a/{TASK}")]).await.ok();
+        (shown["following"]["mode"] == "reconnecting").then_some(())
+    })
+    .await;
+    scene.teller.come_back("completed").await;
+    ends_with_one_notice(&scene).await;
+    let found = scene.taskbell.cli(&["reconcile", "--since", "1h"]).await.items();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["missed"], true, "{found:?}");
+    assert!(found[0]["missedWhy"].is_string(), "{found:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_callback_of_the_end_is_how_it_was_found() {
     let scene = scene("working").await;
