@@ -57,7 +57,7 @@ async fn a_receiver_that_is_down_over_the_end_of_a_task_gets_it_when_it_is_back(
     let stage = Stage::start(Taskbell::setup()).await;
     let port = taskbell_tests::ports::free_port();
     stage.allow(port).await;
-    let task = stage.task("steps=3 interval=0.05", &[format!("http://127.0.0.1:{port}/ok")]).await;
+    let task = stage.task("steps=3 interval=1", &[format!("http://127.0.0.1:{port}/ok")]).await;
     let failed = stage.delivery(&task, "p-0", "it fails", is("failed")).await;
     assert_eq!(failed["lastError"], json!("connect_refused"));
     let state = stage.call("GetTask", json!({ "id": task })).await["status"]["state"].take();

@@ -33,7 +33,7 @@ async fn a_callback_arrives_over_real_tls_whatever_proxy_the_environment_names()
     let (proxy, trap) = (Trap::set(9), Trap::set(443));
     let mut receiver = network.receiver(&[network.listener(443, &[HOOKS], |_| {})]).await;
     let stage = Stage::start(network.setup()).await;
-    let task = stage.task("steps=3 interval=0.1 chunks=1", &[format!("https://{HOOKS}/ok?x=1")]).await;
+    let task = stage.task("steps=3 interval=1 chunks=1", &[format!("https://{HOOKS}/ok?x=1")]).await;
     let delivery = stage.delivery(&task, "p-0", "it is delivered", is("delivered")).await;
     let attempt = &delivery["attempts"][0];
     assert_eq!((&attempt["status"], &attempt["address"]), (&json!(200), &json!(RECEIVER)));

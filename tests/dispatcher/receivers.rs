@@ -11,7 +11,7 @@ async fn a_plain_python_receiver_and_one_on_node_are_told_of_every_end() {
     let stage = Stage::start(Taskbell::setup()).await;
     for mut receiver in [Receiver::python().await, Receiver::node().await] {
         stage.allow(receiver.port).await;
-        let task = stage.task("steps=3 interval=0.1 chunks=2", &[receiver.url()]).await;
+        let task = stage.task("steps=3 interval=1 chunks=2", &[receiver.url()]).await;
         let seen = receiver.until("the end", |seen| state_of(seen) == "TASK_STATE_COMPLETED").await;
         let headers = &seen["headers"];
         assert_eq!(headers["content-type"], json!("application/a2a+json"));
