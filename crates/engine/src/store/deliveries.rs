@@ -371,7 +371,9 @@ pub fn finish(
     };
     if outcome.is_delivered() {
         targets::record_delivered(context, target)?;
-    } else {
+    } else if begun.lane == Lane::Reserved {
+        // Progress that fails never counts: the first try of an end is at once, and five updates a second
+        // that nobody took would put it off by minutes.
         let asked = match outcome {
             Outcome::Status { retry_after, .. } => retry_after,
             Outcome::Failed(_) => None,
