@@ -220,8 +220,9 @@ fn read_signal(message: &Message) -> Option<Signal> {
             Some(Signal::Closed { id })
         }
         "NameOwnerChanged" => {
-            let (name, _old, _new): (String, String, String) = message.body().deserialize().ok()?;
-            (name == SERVICE).then_some(Signal::Restarted)
+            let (name, old, _new): (String, String, String) = message.body().deserialize().ok()?;
+            // One that comes where there was none took nothing off the screen: our own call may have started it.
+            (name == SERVICE && !old.is_empty()).then_some(Signal::Restarted)
         }
         _ => None,
     }

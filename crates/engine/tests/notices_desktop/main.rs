@@ -50,6 +50,19 @@ async fn a_question_that_is_settled_elsewhere_leaves_the_desktop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_the_first_notice_starts_is_no_other_one_and_that_notice_can_be_taken_back() {
+    let Some(session) = Session::with_dunst_on_demand() else { return };
+    let world = World::start(&session.address).await;
+    let task = world.send("steps=200 interval=0.3 ask=1").await;
+    world.until_outcomes(&[("waiting", "shown")]).await;
+    assert_eq!(session.displayed().await, 1);
+    world.running.engine().reply(&task, "yes".to_owned()).await.unwrap();
+    until("an empty desktop", async || session.displayed().await == 0).await;
+    world.until_outcomes(&[("waiting", "withdrawn")]).await;
+    world.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_button_snooze_takes_the_question_away_for_a_while() {
     let Some(session) = Session::with_dunst().await else { return };
     let mut world = World::start(&session.address).await;

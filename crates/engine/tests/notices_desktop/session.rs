@@ -60,6 +60,26 @@ pub struct Session {
 impl Session {
     /// `None` where the machine lacks the programs.
     pub fn start() -> Option<Self> {
+        Self::start_with(|_, _| None)
+    }
+
+    /// The bus starts dunst at the first call to it, as a desktop's does.
+    pub fn with_dunst_on_demand() -> Option<Self> {
+        Self::start_with(|home, display| {
+            let services = home.join("services");
+            std::fs::create_dir(&services).unwrap();
+            let home = home.display();
+            let service = format!(
+                "[D-BUS Service]\nName={SERVICE}\n\
+                 Exec=/usr/bin/env DISPLAY={display} HOME={home} dunst -config {home}/dunstrc\n"
+            );
+            std::fs::write(services.join(format!("{SERVICE}.service")), service).unwrap();
+            Some(services)
+        })
+    }
+
+    /// `services` says for the home folder and the display where the bus finds what it may start.
+    fn start_with(services: impl FnOnce(&Path, &str) -> Option<PathBuf>) -> Option<Self> {
         for program in ["Xvfb", "dbus-daemon", "dunst"] {
             if !["/usr/bin", "/usr/local/bin", "/bin"].iter().any(|dir| Path::new(dir).join(program).exists())
             {
@@ -68,7 +88,6 @@ impl Session {
             }
         }
         let home = tempfile::tempdir().unwrap();
-        std::fs::write(home.path().join("bus.conf"), BUS).unwrap();
         std::fs::write(home.path().join("dunstrc"), DUNST).unwrap();
         let mut screen = Command::new("Xvfb");
         screen
@@ -76,6 +95,10 @@ impl Session {
             .stdout(Stdio::piped());
         let mut screen = start(&mut screen);
         let display = format!(":{}", first_line(&mut screen));
+        let services = services(home.path(), &display)
+            .map_or_else(String::new, |folder| format!("<servicedir>{}</servicedir>", folder.display()));
+        std::fs::write(home.path().join("bus.conf"), BUS.replace("</busconfig>", &(services + "</busconfig>")))
+            .unwrap();
         let mut bus = Command::new("dbus-daemon");
         bus.arg(format!("--config-file={}", home.path().join("bus.conf").display()));
         bus.args(["--nofork", "--nopidfile", "--print-address=1"]).stdout(Stdio::piped());
