@@ -17,7 +17,7 @@ use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
-    AgentView, HealthView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, ReportCardView,
+    AgentView, HealthItem, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, ReportCardView,
     SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
 };
 use crate::claims::{self, Claims};
@@ -611,7 +611,8 @@ impl Engine {
         Ok(())
     }
 
-    pub async fn health(&self) -> Result<HealthView, EngineError> {
+    /// How each part is. The listener is not ours: its items come from the API.
+    pub async fn health(&self) -> Result<Vec<HealthItem>, EngineError> {
         let agents = self.agents().await?;
         let subjects = Subjects {
             store: self.store(),
@@ -622,7 +623,7 @@ impl Engine {
             agents: &agents,
             started: UtcTime::from_ms(self.0.started_ms),
         };
-        Ok(HealthView { items: subjects.items() })
+        Ok(subjects.items())
     }
 }
 

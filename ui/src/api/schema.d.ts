@@ -1313,6 +1313,11 @@ export interface components {
         /** @enum {string} */
         HealthState: "ok" | "warn" | "bad";
         HealthView: {
+            /**
+             * @description Where programs of this machine reach gateway and API, such as `http://127.0.0.1:7420`; none while another
+             *     program has the port.
+             */
+            gateway?: string | null;
             items: components["schemas"]["HealthItem"][];
         };
         /** @description The engine's proof that it knows the token, without the token. */

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
-import type { Delivery, Health, Traffic } from "../api/types";
+import type { Delivery, Traffic } from "../api/types";
 import {
   agentAddress,
   canRetry,
   deliveryMeaning,
-  gatewayAddress,
   octets,
   outcomeOf,
   portOf,
@@ -34,13 +33,9 @@ const row = (more: Partial<Traffic> = {}): Traffic => ({
 });
 
 describe("the gateway's screen", () => {
-  it("takes the address from what the engine says, else from the page's own", () => {
-    const health = {
-      items: [{ component: "gateway", detail: "listens on http://127.0.0.1:7433, and page" }],
-    } as unknown as Health;
-    expect(gatewayAddress(health, "tauri://localhost")).toBe("http://127.0.0.1:7433");
-    expect(gatewayAddress(null, "http://127.0.0.1:7420")).toBe("http://127.0.0.1:7420");
+  it("gives each agent an address of its own, whatever its name", () => {
     expect(agentAddress("http://127.0.0.1:7420", "demo")).toBe("http://127.0.0.1:7420/agents/demo/");
+    expect(agentAddress("http://127.0.0.1:7420", "a b/c")).toBe("http://127.0.0.1:7420/agents/a%20b%2Fc/");
   });
 
   it("keeps the key out of the lines to start with", () => {

@@ -1,14 +1,8 @@
 /** What the gateway's screen says, in words. Pure. */
-import type { Client, Delivery, Health, Target, Traffic } from "../api/types";
+import type { Client, Delivery, Target, Traffic } from "../api/types";
 import { span } from "../time/relative";
 import type { Weight } from "./inbox";
 import { STATES, stateWord } from "./words";
-
-/** Where clients reach the gateway: as the engine says, else where this page came from. */
-export function gatewayAddress(health: Health | null, origin: string): string {
-  const detail = health?.items.find((item) => item.component === "gateway")?.detail ?? "";
-  return /https?:\/\/[^\s,;/]+/.exec(detail)?.[0] ?? origin;
-}
 
 /** What an agent's name becomes under the gateway. Ends with a slash, which clients need. */
 export function agentAddress(gateway: string, agent: string): string {

@@ -104,6 +104,11 @@ impl Access {
         self.port.get().copied()
     }
 
+    /// `http://127.0.0.1:7420`: literally, since `localhost` may lead to another program on `[::1]`.
+    pub(super) fn address(&self) -> Option<String> {
+        self.port().map(|port| format!("http://127.0.0.1:{port}"))
+    }
+
     pub(super) fn note_misdirected(&self, now: Instant) {
         let mut noted = self.misdirected.lock().unwrap_or_else(PoisonError::into_inner);
         let earlier = noted.filter(|earlier| is_recent(earlier, now));

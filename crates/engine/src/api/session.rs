@@ -70,12 +70,12 @@ async fn page_login(State(state): State<ApiState>) -> Result<Json<PageLoginView>
 impl ApiState {
     /// A sign-in link, good once and for a minute. Errors: `no_port` while no port is bound.
     pub fn page_login(&self, now: Instant) -> Result<PageLoginView, ApiError> {
-        let port = self.access.port().ok_or_else(|| {
+        let address = self.access.address().ok_or_else(|| {
             let message = "the page has no address: its port is taken by another program, see Health";
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "no_port", message)
         })?;
         let nonce = self.access.new_nonce(now).map_err(no_randomness)?;
-        Ok(PageLoginView { url: format!("http://127.0.0.1:{port}/#login={nonce}") })
+        Ok(PageLoginView { url: format!("{address}/#login={nonce}") })
     }
 }
 

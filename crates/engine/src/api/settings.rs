@@ -72,10 +72,10 @@ async fn unset_setting(
     responses((status = 200, body = HealthView), (status = "default", body = ErrorBody)),
 )]
 async fn health(State(state): State<ApiState>) -> Result<Json<HealthView>, ApiError> {
-    let mut health = state.engine.health().await?;
-    health.items.extend(taken_port(&state));
-    health.items.extend(wrong_hosts(&state));
-    Ok(Json(health))
+    let mut items = state.engine.health().await?;
+    items.extend(taken_port(&state));
+    items.extend(wrong_hosts(&state));
+    Ok(Json(HealthView { items, gateway: state.access.address() }))
 }
 
 /// Following goes on without the listener; only the command line and the browser cannot get in.

@@ -9,6 +9,9 @@ use super::UtcTime;
 #[serde(rename_all = "camelCase")]
 pub struct HealthView {
     pub items: Vec<HealthItem>,
+    /// Where programs of this machine reach gateway and API, such as `http://127.0.0.1:7420`; none while another
+    /// program has the port.
+    pub gateway: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
