@@ -97,8 +97,11 @@ impl Session {
         let display = format!(":{}", first_line(&mut screen));
         let services = services(home.path(), &display)
             .map_or_else(String::new, |folder| format!("<servicedir>{}</servicedir>", folder.display()));
-        std::fs::write(home.path().join("bus.conf"), BUS.replace("</busconfig>", &(services + "</busconfig>")))
-            .unwrap();
+        std::fs::write(
+            home.path().join("bus.conf"),
+            BUS.replace("</busconfig>", &(services + "</busconfig>")),
+        )
+        .unwrap();
         let mut bus = Command::new("dbus-daemon");
         bus.arg(format!("--config-file={}", home.path().join("bus.conf").display()));
         bus.args(["--nofork", "--nopidfile", "--print-address=1"]).stdout(Stdio::piped());
