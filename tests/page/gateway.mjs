@@ -44,6 +44,24 @@ export async function receiver() {
   return one;
 }
 
+/** Clients with requests behind them and a receiver that fails: what a gateway looks like in use. */
+export async function playGateway(engine, hook) {
+  const names = ["editor", "a-script-with-a-rather-long-name"];
+  const keys = [];
+  for (const name of names) keys.push((await engine.call("POST", "/clients", { name })).key);
+  await engine.call("POST", "/targets", { client: names[0], port: hook.port });
+  hook.refuses = true;
+  const configuration = { taskPushNotificationConfig: { url: hook.url } };
+  const texts = [
+    "Sum up the week",
+    "Read every report of the last quarter, compare what they say of the same incident, and list each difference",
+    "لخّص ملاحظات اجتماع الأسبوع الماضي",
+  ];
+  for (const text of texts) await ask(engine, keys[0], "SendMessage", { ...message(text), configuration });
+  await ask(engine, keys[1], "SendMessage", message("Collect the release notes"));
+  await ask(engine, keys[1], "GetTask", { id: "a-task-of-somebody-else" });
+}
+
 async function makeClient(page, name) {
   await page.getByRole("button", { name: "New client key…" }).click();
   await page.getByLabel("Name").fill(name);

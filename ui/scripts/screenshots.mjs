@@ -8,6 +8,7 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import { launch, open } from "../../tests/page/browser.mjs";
 import { Engine } from "../../tests/page/engine.mjs";
+import { playGateway, receiver } from "../../tests/page/gateway.mjs";
 import { playCallbacks } from "../../tests/page/inbox.mjs";
 import { play, REPORT, TITLES } from "../../tests/page/story.mjs";
 
@@ -26,11 +27,13 @@ const ANSWERED = "Review all indexes of the catalogue, one by one";
 const fresh = await Engine.start();
 const engine = await Engine.start();
 const browser = await launch();
+const hook = await receiver();
 let agents = new Map();
 try {
   const story = await play(engine, { extra: 480 });
   agents = story.agents;
   agents.set("release-train", await playCallbacks(engine));
+  await playGateway(engine, hook);
   agents.get("reader").begin = () => ({
     state: "COMPLETED",
     text: "All of them are reviewed.",
@@ -52,6 +55,9 @@ try {
     const first = await open(browser, fresh, { colorScheme });
     await first.getByText("Try the demo").waitFor();
     await shoot(first, "first-run");
+    await first.keyboard.press("Control+4");
+    await first.getByLabel("Base URL").waitFor();
+    await shoot(first, "gateway-empty");
     await first.context().close();
 
     const page = await open(browser, engine, { colorScheme });
@@ -98,6 +104,15 @@ try {
     await page.getByRole("tab", { name: /Callbacks/ }).click();
     await page.locator("ol .entry").first().waitFor();
     await shoot(page, "callbacks");
+    await page.getByRole("link", { name: "Gateway" }).click();
+    await page.getByText("requests").first().waitFor();
+    await shoot(page, "gateway");
+    await page.getByRole("tab", { name: "Traffic" }).click();
+    await page.getByRole("option").first().click();
+    await shoot(page, "traffic");
+    await page.getByRole("tab", { name: "Deliveries" }).click();
+    await page.getByRole("option").first().click();
+    await shoot(page, "deliveries");
     await page.getByRole("link", { name: "Agents" }).click();
     await page.getByRole("option", { name: /ledger/ }).click();
     await page.getByRole("button", { name: "Test" }).click();
@@ -116,5 +131,10 @@ try {
   }
 } finally {
   await browser.close();
-  await Promise.all([fresh.stop(), engine.stop(), ...[...agents.values()].map((agent) => agent.stop())]);
+  await Promise.all([
+    hook.stop(),
+    fresh.stop(),
+    engine.stop(),
+    ...[...agents.values()].map((agent) => agent.stop()),
+  ]);
 }
