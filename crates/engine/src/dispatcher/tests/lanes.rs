@@ -46,6 +46,22 @@ async fn progress_that_failed_is_not_tried_again() {
 }
 
 #[tokio::test]
+async fn progress_that_failed_six_times_does_not_put_off_the_end() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    let task = world.task_for("t-1", &receiver).await;
+    receiver.answer(&[503; 6]);
+    let mut states = Vec::new();
+    for _ in 0..6 {
+        world.chunk(task, "x").await;
+        states.push(DeliveryState::Exhausted);
+        world.until_states(&states).await;
+    }
+    world.state(task, "completed").await;
+    states.push(DeliveryState::Delivered);
+    world.until_states(&states).await;
+}
+
+#[tokio::test]
 async fn an_end_overtakes_the_progress_that_waits_behind_a_slow_receiver() {
     let (world, receiver) = (World::new().await, Receiver::start().await);
     let mut tasks = Vec::new();
