@@ -121,7 +121,7 @@ describe("what leaves for clients", () => {
     for (const state of [...states, "refused-by-policy", "superseded", "dropped", "cancelled"]) {
       expect(deliveryMeaning(state)).not.toBe("");
     }
-    expect(weightOfDelivery("rejected")).toBe("wrong");
+    expect(weightOfDelivery("rejected")).toBe("failed");
     expect(weightOfDelivery("a-word-of-later")).toBe("quiet");
   });
 

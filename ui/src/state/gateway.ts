@@ -86,15 +86,15 @@ export function took(ms: number): string {
 export function weightOfDelivery(state: string): Weight {
   switch (state) {
     case "delivered":
-      return "fine";
+      return "done";
     case "failed":
     case "outcome-unknown":
     case "dropped":
-      return "doubt";
+      return "waiting";
     case "exhausted":
     case "rejected":
     case "refused-by-policy":
-      return "wrong";
+      return "failed";
     default:
       return "quiet";
   }

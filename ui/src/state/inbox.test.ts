@@ -41,7 +41,7 @@ function callback(more: Partial<Callback> = {}): Callback {
 test("every verdict has a meaning and a weight", () => {
   for (const verdict of VERDICTS) {
     expect(verdictMeaning(verdict)).toMatch(/\.$/);
-    expect(["fine", "quiet", "doubt", "wrong"]).toContain(weightOf(verdict));
+    expect(["done", "quiet", "waiting", "failed"]).toContain(weightOf(verdict));
   }
 });
 

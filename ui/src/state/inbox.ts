@@ -14,22 +14,22 @@ export const VERDICTS: readonly Verdict[] = [
 ];
 
 /** Of a mark: how much it wants to be looked at. */
-export type Weight = "fine" | "quiet" | "doubt" | "wrong";
+export type Weight = "done" | "quiet" | "waiting" | "failed";
 
 export function weightOf(verdict: Verdict): Weight {
   switch (verdict) {
     case "confirmed":
-      return "fine";
+      return "done";
     case "pending":
     case "behind":
     case "duplicate":
       return "quiet";
     case "ahead":
     case "unreachable":
-      return "doubt";
+      return "waiting";
     case "rejected":
     case "unmatched":
-      return "wrong";
+      return "failed";
   }
 }
 
@@ -67,7 +67,7 @@ export function notable(items: readonly Callback[], now: number): number {
   const since = now - 86_400_000;
   return items.filter((item) => {
     const weight = weightOf(item.verdict);
-    return (weight === "doubt" || weight === "wrong") && Date.parse(item.lastAt) >= since;
+    return (weight === "waiting" || weight === "failed") && Date.parse(item.lastAt) >= since;
   }).length;
 }
 
