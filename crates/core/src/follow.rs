@@ -422,16 +422,27 @@ impl FollowMachine {
         }
     }
 
-    /// GetTask says a non-terminal state of a task whose stream told its end.
+    /// GetTask says a non-terminal state of a task whose stream told its end; before a restart, maybe, or before the
+    /// agent could not be reached for a while.
     pub fn handle_unsettled_read(&mut self, now: Instant, jitter: f64) {
         self.read = ReadSlot::Idle;
-        if let Phase::Settling { next_read, tries } = &mut self.phase {
-            *tries += 1;
-            if *tries >= SETTLE_TRIES {
-                self.end(Ending::Unsettled);
-            } else {
-                *next_read = now + spread(self.times.poll_min * 2u32.pow(*tries), jitter);
-            }
+        self.doubting = false;
+        let tries = match self.phase {
+            Phase::Ended(_) => return,
+            Phase::Settling { tries, .. } => tries + 1,
+            Phase::Reading
+            | Phase::Attaching { .. }
+            | Phase::Live { .. }
+            | Phase::Polling { .. }
+            | Phase::LinkDown { .. }
+            | Phase::SignIn { .. } => 1,
+        };
+        if tries >= SETTLE_TRIES {
+            self.end(Ending::Unsettled);
+        } else {
+            self.close_open_stream();
+            let wait = spread(self.times.poll_min * 2u32.pow(tries), jitter);
+            self.phase = Phase::Settling { next_read: now + wait, tries };
         }
     }
 
@@ -712,10 +723,14 @@ impl FollowMachine {
     }
 
     fn end(&mut self, ending: Ending) {
+        self.close_open_stream();
+        self.phase = Phase::Ended(ending);
+    }
+
+    fn close_open_stream(&mut self) {
         if matches!(self.phase, Phase::Live { .. } | Phase::Attaching { asked: true }) {
             self.close_wanted = Some(CloseReason::Over);
         }
-        self.phase = Phase::Ended(ending);
     }
 
     fn attach_or_poll(&mut self, now: Instant) {

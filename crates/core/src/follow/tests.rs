@@ -193,6 +193,33 @@ fn a_read_that_does_not_agree_with_a_terminal_frame_is_repeated_and_then_given_u
 }
 
 #[test]
+fn an_end_that_a_restart_found_unconfirmed_is_read_again_until_it_is_or_is_not() {
+    let now = Instant::now();
+    let machine = FollowMachine::new(FollowTimes::default(), Reattach::Works, TaskState::Completed, now);
+    let mut world = World { machine, now };
+    let mut reads = 0;
+    while world.next() == Some(Action::Read) {
+        reads += 1;
+        world.machine.handle_unsettled_read(world.now, 1.0);
+    }
+    assert_eq!((reads, world.machine.ending()), (SETTLE_TRIES, Some(Ending::Unsettled)));
+}
+
+#[test]
+fn an_end_whose_agent_went_away_is_confirmed_when_it_is_back() {
+    let mut world = World::live();
+    world.task_frame(TaskState::Completed);
+    assert_eq!(world.act(), Some(Action::CloseStream(CloseReason::Over)));
+    assert_eq!(world.act(), Some(Action::Read));
+    world.machine.handle_read_failed(ReadFailure::Unreachable, Identity::Same, world.now, 1.0);
+    assert_eq!(world.next(), Some(Action::Read));
+    world.machine.handle_unsettled_read(world.now, 1.0);
+    assert_eq!(world.next(), Some(Action::Read), "and no stream is asked for");
+    world.read(TaskState::Completed, false);
+    assert_eq!(world.machine.ending(), Some(Ending::Settled));
+}
+
+#[test]
 fn any_refusal_means_read_the_task() {
     for kind in
         [FaultKind::TaskTerminal, FaultKind::TaskNotFound, FaultKind::InvalidParams, FaultKind::Internal]
