@@ -38,7 +38,7 @@ impl fmt::Debug for CallbackTarget {
 impl CallbackTarget {
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let written = Written::read(text, &["https"])?;
-        let url = Url::parse(text).map_err(|_| Refusal::Malformed)?;
+        let url = parse_url(text)?;
         let host = judge_host(&url, written.host)?;
         let target = Self { url, host };
         if port::is_allowed(target.port()) { Ok(target) } else { Err(Refusal::Port) }
@@ -91,7 +91,7 @@ impl LoopbackTarget {
             "[::1]" => IpAddr::V6(std::net::Ipv6Addr::LOCALHOST),
             _ => return Ok(None),
         };
-        let url = Url::parse(text).map_err(|_| Refusal::Malformed)?;
+        let url = parse_url(text)?;
         let target = Self { url, address };
         if target.port() == 0 { Err(Refusal::Port) } else { Ok(Some(target)) }
     }
@@ -182,6 +182,12 @@ fn check_port_text(text: &str) -> Result<(), Refusal> {
     if digits && text.parse::<u16>().is_ok() { Ok(()) } else { Err(Refusal::Port) }
 }
 
+/// What is stored is this URL's text, which escapes have made longer, and it is judged again at every attempt.
+fn parse_url(text: &str) -> Result<Url, Refusal> {
+    let url = Url::parse(text).map_err(|_| Refusal::Malformed)?;
+    if url.as_str().len() > TEXT_MOST { Err(Refusal::TooLong) } else { Ok(url) }
+}
+
 fn judge_host(url: &Url, written: &str) -> Result<TargetHost, Refusal> {
     let canonical = url.host_str().ok_or(Refusal::Malformed)?;
     if written.to_ascii_lowercase() != canonical {
@@ -231,6 +237,21 @@ mod tests {
             assert_eq!(LoopbackTarget::parse(other), Ok(None), "{other}");
             assert!(CallbackTarget::parse(other).is_err(), "{other} must be refused as a public target");
         }
+    }
+
+    #[test]
+    fn what_grows_too_long_by_its_escapes_is_refused_at_once_and_not_at_every_attempt() {
+        for (start, refused) in [
+            ("https://hooks.example.com/", CallbackTarget::parse(&fits("https://hooks.example.com/")).err()),
+            ("http://127.0.0.1:9000/", LoopbackTarget::parse(&fits("http://127.0.0.1:9000/")).err()),
+        ] {
+            assert_eq!(refused, Some(Refusal::TooLong), "{start}");
+        }
+    }
+
+    /// A text within the limit that starts so; each of its quotes is three characters of a URL.
+    fn fits(start: &str) -> String {
+        format!("{start}{}", "\"".repeat(TEXT_MOST - start.len()))
     }
 
     #[test]
