@@ -31,6 +31,7 @@
 //! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
 //! | what arrives at the inbox, and whether it proves itself | [`callback`] |
 //! | whether an end was missed, and why | [`missed`] |
+//! | what people type to find tasks, and where it stands in a text | [`search`] |
 
 pub mod agent;
 pub mod backoff;
@@ -58,6 +59,7 @@ pub mod push_rules;
 pub mod registration_plan;
 pub mod relay;
 pub mod retry_after;
+pub mod search;
 pub mod sse;
 pub mod state;
 pub mod stream;
