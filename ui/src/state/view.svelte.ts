@@ -15,7 +15,7 @@ export type DialogName =
   | { name: "keys" }
   | { name: "health" }
   | { name: "start"; agent?: string }
-  | { name: "watch" }
+  | { name: "watch"; agent?: string; taskId?: string }
   | { name: "add-agent" }
   | { name: "credential"; agent: string }
   | { name: "remove-agent"; agent: string }
