@@ -30,6 +30,7 @@ const ROUND: Duration = Duration::from_secs(12);
 /// What one task should have come to.
 #[derive(Debug, Clone)]
 pub struct Expected {
+    pub round: usize,
     /// `completed` or `failed`, once it is known.
     pub end: Option<&'static str>,
     pub text: Option<String>,
@@ -194,6 +195,7 @@ impl World {
                 }
                 let scripted = !matches!(name, "a" | "b");
                 let expected = Expected {
+                    round,
                     end: scripted.then_some(if fails { "failed" } else { "completed" }),
                     text: None,
                     questions: usize::from(asks && scripted),
