@@ -2,6 +2,7 @@
 //! cut, or a search that finds nothing, would make every other test pass.
 
 mod canary;
+mod field_cases;
 mod gateways;
 mod peers;
 mod proxy;

