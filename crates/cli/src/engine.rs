@@ -1,13 +1,15 @@
 //! The operations of the engine that commands use, with the types of the API. One list, nothing else.
 
 use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
+use taskbell_core::search::Screen;
 use taskbell_engine::api::views::{
     AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
-    CredentialRequest, DeliveryView, HealthView, ImportOutcome, InboxTestView, NewAgentRequest,
-    NewClientRequest, NewClientView, NoticeView, Page, PageLoginView, PinDialectRequest, PinRequest,
-    ReachView, ReconcileItem, ReconcileRequest, RegisterRequest, RegistrationView, RegistrationsView,
-    ReplayView, ReplyRequest, ReportCardView, ResolvedView, SendOutcome, SendRequestView, SettingRequest,
-    SettingView, TargetView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
+    CredentialRequest, DeliveryView, HealthView, ImportOutcome, InboxTestView, MuteRequest, NewAgentRequest,
+    NewClientRequest, NewClientView, NoteRequest, NoticeView, Page, PageLoginView, PinDialectRequest,
+    PinRequest, ReachView, ReconcileItem, ReconcileRequest, RegisterRequest, RegistrationView,
+    RegistrationsView, ReplayView, ReplyRequest, ReportCardView, ResolvedView, SaveViewRequest, SavedView,
+    SendOutcome, SendRequestView, SettingRequest, SettingView, SnoozeRequest, TargetView, TaskDetail,
+    TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;
@@ -80,6 +82,7 @@ impl Engine {
             .with_some("open", flag(filter.open))
             .with_some("needsYou", flag(filter.needs_you))
             .with_some("agent", filter.agent.as_ref())
+            .with_some("q", filter.query.as_ref())
             .with_some("limit", filter.limit)
             .with_some("cursor", filter.cursor.as_ref());
         for state in &filter.states {
@@ -110,6 +113,35 @@ impl Engine {
         self.0.put(Endpoint::task(task, "archive"), &request).await
     }
 
+    pub async fn mute(&self, task: &TaskRef, request: MuteRequest) -> Answer<TaskSummary> {
+        self.0.put(Endpoint::task(task, "mute"), &request).await
+    }
+
+    pub async fn set_note(&self, task: &TaskRef, text: &str) -> Answer<TaskSummary> {
+        self.0.put(Endpoint::task(task, "note"), &NoteRequest { text: text.to_owned() }).await
+    }
+
+    pub async fn snooze(&self, task: &TaskRef, request: SnoozeRequest) -> Answer<TaskSummary> {
+        self.0.post(Endpoint::task(task, "snooze"), &request).await
+    }
+
+    /// Puts a task off no longer.
+    pub async fn wake(&self, task: &TaskRef) -> Answer<TaskSummary> {
+        self.0.delete_for(Endpoint::task(task, "snooze")).await
+    }
+
+    pub async fn views(&self, screen: Option<Screen>) -> Answer<Page<SavedView>> {
+        self.0.get(Endpoint::from("views").with_some("screen", screen.map(Screen::word))).await
+    }
+
+    pub async fn save_view(&self, screen: Screen, name: &str, query: &str) -> Answer<SavedView> {
+        self.0.put(Endpoint::view(screen, name), &SaveViewRequest { query: query.to_owned() }).await
+    }
+
+    pub async fn delete_view(&self, screen: Screen, name: &str) -> Answer<()> {
+        self.0.delete(Endpoint::view(screen, name)).await
+    }
+
     /// Errors: `outcome_unknown` where the reply left and no answer came; it is not to be sent again unseen.
     pub async fn reply(&self, task: &TaskRef, text: &str) -> Answer<TaskSummary> {
         self.0.post(Endpoint::task(task, "reply"), &ReplyRequest { text: text.to_owned() }).await
@@ -132,6 +164,7 @@ impl Engine {
         let mut endpoint = Endpoint::from("inbox")
             .with_some("agent", filter.agent.as_ref())
             .with_some("task", filter.task.as_ref())
+            .with_some("q", filter.query.as_ref())
             .with_some("limit", filter.limit)
             .with_some("cursor", filter.cursor.as_ref());
         for verdict in &filter.verdicts {

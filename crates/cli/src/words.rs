@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use serde_json::Value;
 use taskbell_core::state::TaskState;
 use taskbell_core::text;
-use taskbell_engine::api::views::{ChangeView, FollowingMode, ShownState, TaskSummary, UtcTime};
+use taskbell_engine::api::views::{ChangeView, FollowingMode, SearchHit, ShownState, TaskSummary, UtcTime};
 
 use crate::span;
 use crate::term::clean;
@@ -30,6 +30,11 @@ impl Clock {
 
     pub fn ago(&self, at: UtcTime) -> String {
         span::ago(at.ms(), self.now_ms)
+    }
+
+    /// `09:02` today, with the date before it on other days.
+    pub fn moment(&self, at: UtcTime) -> String {
+        self.time(at.ms(), false)
     }
 
     /// `09:02:11` today, with the date before it on other days.
@@ -71,6 +76,11 @@ pub fn following(task: &TaskSummary, clock: &Clock) -> String {
 /// What the agent says beside a state: its question, or the words of its last status.
 pub fn question(task: &TaskSummary) -> Option<String> {
     task.question.as_deref().map(clean::headline).filter(|words| !words.is_empty())
+}
+
+/// The line of a task that has the words of a query.
+pub fn hit(hit: &SearchHit) -> String {
+    text::plain(&hit.parts.iter().map(|part| part.text.as_str()).collect::<String>())
 }
 
 /// The texts of a 1.0 message or status message.
@@ -186,6 +196,12 @@ fn flags(body: &serde_json::Map<String, Value>) -> String {
         (is("pinned", false), "not pinned any more"),
         (is("archived", true), "archived"),
         (is("archived", false), "not archived any more"),
+        (is("muted", true), "muted"),
+        (is("muted", false), "not muted any more"),
+        (is("snoozed", true), "put off"),
+        (is("snoozed", false), "not put off any more"),
+        (is("note", true), "note written"),
+        (is("note", false), "note taken away"),
         (body.contains_key("deleted"), "deleted"),
     ];
     let said: Vec<&str> = said.into_iter().filter_map(|(holds, words)| holds.then_some(words)).collect();

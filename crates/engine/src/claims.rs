@@ -6,6 +6,7 @@ mod show;
 
 use taskbell_core::dialect::read;
 use taskbell_core::ids::{AgentName, TaskRef};
+use taskbell_core::search::Screen;
 use taskbell_core::task::Task;
 use taskbell_core::verdict::{self, Fact, Judgement, Reason, Verdict};
 
@@ -13,6 +14,7 @@ use crate::api::views::{
     CallbackDetail, CallbackVerdict, CallbackView, InboxTestView, Page, ProofsView, ReplayView, ShownState,
     UtcTime,
 };
+use crate::engine::read_query;
 use crate::error::EngineError;
 use crate::parts::Parts;
 use crate::store::inbox::{self, ItemCursor, ItemFilter, ItemId, ItemRow};
@@ -28,6 +30,8 @@ pub struct ClaimFilter {
     pub task: Option<TaskRef>,
     /// Any of these; empty: any at all.
     pub verdicts: Vec<CallbackVerdict>,
+    /// What somebody typed; its grammar is that of `taskbell_core::search`.
+    pub query: Option<String>,
     /// Rows a page; `None`: the engine's choice.
     pub limit: Option<u32>,
     /// `next` of the page before.
@@ -65,9 +69,17 @@ impl Claims {
             return Err(EngineError::unknown_agent(agent));
         }
         let verdicts = filter.verdicts.iter().map(|verdict| Verdict::from(*verdict)).collect();
-        let wanted = ItemFilter { agent: filter.agent, task, verdicts };
-        let rows =
-            self.parts.store().read(move |connection| inbox::list(connection, &wanted, after, limit)).await?;
+        let now_ms = self.parts.now_ms();
+        let read = self.parts.store().read(move |connection| {
+            let text = filter.query.as_deref().unwrap_or_default();
+            let query = match read_query(connection, text, Screen::Inbox)? {
+                Ok(query) => query,
+                Err(error) => return Ok(Err(error)),
+            };
+            let wanted = ItemFilter { agent: filter.agent, task, verdicts, query, now_ms };
+            inbox::list(connection, &wanted, after, limit).map(Ok)
+        });
+        let rows = read.await??;
         let next = (rows.len() == limit as usize).then(|| next_cursor(&rows, after)).flatten();
         Ok(Page { items: rows.iter().map(item).collect(), next })
     }

@@ -3,7 +3,10 @@
 //! One a data folder, decided by the folder's lock before a port or the database is opened. The command
 //! line and the page call [`Engine`] through the API, the window in process.
 
+mod find;
 mod push;
+
+pub(crate) use find::read_query;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +21,7 @@ use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
     AgentView, HealthItem, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, ReportCardView,
-    SettingView, TaskDetail, TaskFilter, TaskSummary, UtcTime,
+    SettingView, TaskDetail, TaskSummary, UtcTime,
 };
 use crate::claims::{self, Claims};
 use crate::dispatcher::Dispatcher;
@@ -38,12 +41,13 @@ use crate::reconciler::Reconciler;
 use crate::registrations::Registrations;
 use crate::settings;
 use crate::store::changes;
-use crate::store::tasks::{self as rows, Channel, Following, TaskCursor, TaskRow};
+use crate::store::tasks::{self as rows, Channel, Following, TaskRow};
 use crate::store::{
-    OpenReport, Store, TaskKey, agents as agent_rows, ends, inbox, report_card, sends, task_content,
+    OpenReport, Store, TaskKey, agents as agent_rows, ends, flags, inbox, lists, report_card, sends,
+    task_content,
 };
 use crate::tasks::{Imported, Outgoing, Sent, Tasks};
-use crate::{missed, upkeep, wake};
+use crate::{missed, search_index, upkeep, wake};
 
 /// Rows of a timeline shown with a task. The rest is paged through its changes.
 const TIMELINE: u32 = 1_000;
@@ -144,6 +148,7 @@ impl Engine {
             tokio::spawn(engine.0.registrations.clone().run()),
             tokio::spawn(engine.0.self_test.clone().run()),
             tokio::spawn(tunnel::run(parts.clone())),
+            tokio::spawn(search_index::run(parts.store().clone())),
             tokio::spawn(upkeep::run(parts)),
             tokio::spawn(upkeep::probe_keychain(engine.0.keychain.clone())),
         ];
@@ -302,28 +307,6 @@ impl Engine {
         self.0.tasks.import(name).await
     }
 
-    pub async fn tasks(&self, filter: TaskFilter) -> Result<Page<TaskSummary>, EngineError> {
-        let limit = filter.limit.unwrap_or(PAGE).clamp(1, PAGE_MAX);
-        let after = filter.cursor.as_deref().map(parse_cursor).transpose()?;
-        let wanted = rows::TaskFilter {
-            open: filter.open,
-            needs_you: filter.needs_you,
-            agent: filter.agent,
-            states: filter.states.iter().map(|state| state.word().to_owned()).collect(),
-            since_ms: None,
-            archived: false,
-        };
-        let found =
-            self.store().read(move |connection| rows::list(connection, &wanted, after, limit)).await?;
-        let next = match found.last() {
-            Some(last) if found.len() == limit as usize => {
-                Some(format!("{}.{}", last.updated_at_ms, last.key.0))
-            }
-            Some(_) | None => None,
-        };
-        Ok(Page { items: found.iter().map(present::summary).collect(), next })
-    }
-
     /// The task that a text names: `AGENT/TASKID`, or a prefix of the id that fits one task only.
     pub async fn resolve(&self, text: &str) -> Result<TaskRef, EngineError> {
         let task: TaskRef = text.parse().map_err(|error: taskbell_core::ids::TaskRefError| {
@@ -360,16 +343,16 @@ impl Engine {
 
     pub async fn summary_of(&self, key: TaskKey) -> Result<TaskSummary, EngineError> {
         let row = self.store().read(move |connection| rows::get(connection, key)).await?;
-        Ok(present::summary(&row))
+        Ok(present::summary(&row, self.0.parts.now_ms()))
     }
 
     pub async fn summary(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
-        Ok(present::summary(&self.row(task).await?))
+        Ok(present::summary(&self.row(task).await?, self.0.parts.now_ms()))
     }
 
     pub async fn task(&self, task: &TaskRef) -> Result<TaskDetail, EngineError> {
         let key = self.row(task).await?.key;
-        let (row, content, timeline, callbacks) = self
+        let (row, content, timeline, callbacks, note) = self
             .store()
             .read(move |connection| {
                 let row = rows::get(connection, key)?;
@@ -377,14 +360,16 @@ impl Engine {
                 let of_task = inbox::ItemFilter { task: Some(key), ..inbox::ItemFilter::default() };
                 let callbacks = inbox::list(connection, &of_task, None, PAGE)?;
                 let timeline = changes::last_changes_of_task(connection, key, TIMELINE)?;
-                Ok((row, content, timeline, callbacks))
+                Ok((row, content, timeline, callbacks, flags::note(connection, key)?))
             })
             .await?;
         let task_ref = row.task_ref();
         let timeline =
             timeline.iter().map(|change| present::change(change, Some(task_ref.clone()), None)).collect();
         let callbacks = callbacks.iter().map(claims::item).collect();
-        let mut detail = present::detail(&row, &content.0, &content.1, timeline, callbacks);
+        let mut detail =
+            present::detail(&row, self.0.parts.now_ms(), &content.0, &content.1, timeline, callbacks);
+        detail.note = note;
         detail.registrations = self.registration_views(self.0.registrations.of_task(key).await?).await?;
         Ok(detail)
     }
@@ -422,34 +407,6 @@ impl Engine {
         let row = self.row(task).await?;
         self.0.tasks.cancel(&row).await?;
         self.summary_of(row.key).await
-    }
-
-    pub async fn pin(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
-        self.set_pin(task, Some(self.0.parts.now_ms())).await
-    }
-
-    pub async fn unpin(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
-        self.set_pin(task, None).await
-    }
-
-    async fn set_pin(&self, task: &TaskRef, at_ms: Option<i64>) -> Result<TaskSummary, EngineError> {
-        let key = self.row(task).await?.key;
-        self.store().write(move |context| rows::set_pinned(context, key, at_ms)).await?;
-        self.summary_of(key).await
-    }
-
-    pub async fn archive(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
-        self.set_archive(task, Some(self.0.parts.now_ms())).await
-    }
-
-    pub async fn unarchive(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
-        self.set_archive(task, None).await
-    }
-
-    async fn set_archive(&self, task: &TaskRef, at_ms: Option<i64>) -> Result<TaskSummary, EngineError> {
-        let key = self.row(task).await?.key;
-        self.store().write(move |context| rows::set_archived(context, key, at_ms)).await?;
-        self.summary_of(key).await
     }
 
     pub async fn pause(&self, task: &TaskRef) -> Result<TaskSummary, EngineError> {
@@ -491,15 +448,15 @@ impl Engine {
         }
         if request.all || request.agent.is_some() || request.since_ms.is_some() {
             let since_ms = request.since_ms.and_then(|ago| i64::try_from(ago).ok());
-            let filter = rows::TaskFilter {
+            let filter = lists::TaskFilter {
                 open: request.since_ms.is_none(),
                 agent: request.agent,
                 since_ms: since_ms.map(|ago| self.0.parts.now_ms().saturating_sub(ago)),
                 archived: true,
-                ..rows::TaskFilter::default()
+                ..lists::TaskFilter::default()
             };
             let all =
-                self.store().read(move |connection| rows::list(connection, &filter, None, u32::MAX)).await?;
+                self.store().read(move |connection| lists::list(connection, &filter, None, u32::MAX)).await?;
             wanted.extend(all);
         }
         wanted.sort_by_key(|row| row.key);
@@ -539,18 +496,6 @@ impl Engine {
     /// Shows one and says what came of it.
     pub async fn test_notice(&self) -> Result<NoticeView, EngineError> {
         Ok(present::notice(&self.0.notifier.show_test().await?))
-    }
-
-    /// Says again that a task waits, after so long.
-    pub async fn snooze(&self, task: &TaskRef, pause: Duration) -> Result<TaskSummary, EngineError> {
-        let row = self.row(task).await?;
-        if !self.0.notifier.snooze(&row.task_ref(), pause).await? {
-            return Err(EngineError::new(
-                "not_waiting",
-                format!("task {} does not wait for you", row.task_ref()),
-            ));
-        }
-        self.summary_of(row.key).await
     }
 
     // The gateway.
@@ -637,11 +582,4 @@ fn setting_view(
         default: found.setting.default.to_owned(),
         meaning: found.setting.meaning.to_owned(),
     })
-}
-
-fn parse_cursor(text: &str) -> Result<TaskCursor, EngineError> {
-    let parsed = text.split_once('.').and_then(|(updated, key)| {
-        Some(TaskCursor { updated_at_ms: updated.parse().ok()?, key: TaskKey(key.parse().ok()?) })
-    });
-    parsed.ok_or_else(|| EngineError::new("usage", "the cursor is none of ours; start again without one"))
 }

@@ -22,6 +22,7 @@
 //! | secrets at rest | [`keychain`] |
 //! | where agents reach the inbox | [`reachability`] |
 //! | our registrations at the agents | [`registrations`] |
+//! | the words that tasks are found by | [`search_index`] |
 //! | settings | [`settings`] |
 //! | how everything is, and what is done now and then | [`health`], [`upkeep`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
@@ -64,6 +65,7 @@ pub mod registrations;
 mod rehearsal;
 pub mod rendered;
 pub mod running;
+pub mod search_index;
 pub mod settings;
 mod shell;
 pub mod store;

@@ -4,14 +4,16 @@ use serde_json::{Map, Value};
 use taskbell_core::dialect::read;
 use taskbell_core::dialect::v1::{self, Extras};
 use taskbell_core::ids::{AgentName, ArtifactId, TaskRef};
+use taskbell_core::search::{Snippet, SnippetPart};
 use taskbell_core::task::Task;
 use taskbell_core::text::one_line;
 
 use crate::agents::Agent;
 use crate::api::views::{
     AgentView, ArtifactView, CallbackView, CapabilitiesView, ChangeView, ConfirmedView, CredentialView,
-    FollowingMode, FollowingView, LinkView, NoticeView, OddityView, ReachView, ReasonView, ReconcileItem,
-    ReconcileVerdict, RegistrationView, ReportCardView, ShownState, TaskDetail, TaskSummary, UtcTime,
+    FollowingMode, FollowingView, HitPart, LinkView, NoticeView, OddityView, ReachView, ReasonView,
+    ReconcileItem, ReconcileVerdict, RegistrationView, ReportCardView, SearchHit, ShownState, TaskDetail,
+    TaskSummary, UtcTime,
 };
 use crate::link::LinkState;
 use crate::reachability::{ProbeState, ReachState, TunnelState};
@@ -22,6 +24,7 @@ use crate::store::notices::NoticeRow;
 use crate::store::registration_work::WorkTimes;
 use crate::store::registrations::RegistrationRow;
 use crate::store::report_card::ReportCard;
+use crate::store::search::Place;
 use crate::store::tasks::{Channel, FollowMode, TaskRow};
 
 const QUESTION: usize = 200;
@@ -30,7 +33,7 @@ fn shown(word: &str) -> ShownState {
     ShownState::from_word(word).unwrap_or(ShownState::Unknown)
 }
 
-pub fn summary(row: &TaskRow) -> TaskSummary {
+pub fn summary(row: &TaskRow, now_ms: i64) -> TaskSummary {
     let words = last_words(row);
     TaskSummary {
         task: row.task_ref(),
@@ -59,7 +62,7 @@ pub fn summary(row: &TaskRow) -> TaskSummary {
             at: UtcTime::from_ms(at_ms),
             by: row.confirmed_by.map_or("poll", Channel::word).to_owned(),
         }),
-        needs_you: row.needs_you(),
+        needs_you: row.needs_you(now_ms),
         needs_sign_in: row.needs_sign_in(),
         settled: row.settled,
         created_at: UtcTime::from_ms(row.created_at_ms),
@@ -69,6 +72,10 @@ pub fn summary(row: &TaskRow) -> TaskSummary {
         replied_at: row.replied_at_ms.map(UtcTime::from_ms),
         pinned: row.pinned_at_ms.is_some(),
         archived: row.archived_at_ms.is_some(),
+        muted: row.muted_at_ms.is_some(),
+        snoozed_until: row.snoozed_until(now_ms).map(UtcTime::from_ms),
+        has_note: row.has_note,
+        hit: None,
         source: row.source.word().to_owned(),
     }
 }
@@ -81,15 +88,23 @@ fn last_words(row: &TaskRow) -> Option<String> {
     (!line.is_empty()).then_some(line)
 }
 
+/// Where the words of a query stand in a task.
+pub fn hit((place, found): (Place, Snippet)) -> SearchHit {
+    let part = |part: SnippetPart| HitPart { text: part.text, hit: part.hit };
+    SearchHit { place: place.word().to_owned(), parts: found.parts.into_iter().map(part).collect() }
+}
+
 pub fn detail(
     row: &TaskRow,
+    now_ms: i64,
     task: &Task,
     incomplete: &[ArtifactId],
     timeline: Vec<ChangeView>,
     callbacks: Vec<CallbackView>,
 ) -> TaskDetail {
     TaskDetail {
-        summary: summary(row),
+        summary: summary(row, now_ms),
+        note: None,
         artifacts: task
             .artifacts
             .iter()
@@ -130,7 +145,7 @@ pub fn notice(row: &NoticeRow) -> NoticeView {
 pub fn change(row: &ChangeRow, task: Option<TaskRef>, agent: Option<AgentName>) -> ChangeView {
     let mut body = ChangeView::body_of(&row.body_json);
     // Times are kept in milliseconds and shown as times.
-    for (kept, shown) in [("fromMs", "from"), ("toMs", "to")] {
+    for (kept, shown) in [("fromMs", "from"), ("toMs", "to"), ("snoozedUntilMs", "snoozedUntil")] {
         if let Some(at_ms) = body.remove(kept).and_then(|value| value.as_i64()) {
             body.insert(shown.to_owned(), Value::String(UtcTime::from_ms(at_ms).to_string()));
         }

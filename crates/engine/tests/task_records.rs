@@ -11,8 +11,9 @@ use taskbell_core::ids::{AgentName, TaskId, TaskRef};
 use taskbell_core::state::TaskState;
 use taskbell_engine::store::agents::{self, NewAgent};
 use taskbell_engine::store::changes::{ChangeRow, changes_of_task};
+use taskbell_engine::store::lists::{self, TaskCursor, TaskFilter};
 use taskbell_engine::store::task_records::{Adoption, Told, adopt, apply_events, apply_read};
-use taskbell_engine::store::tasks::{self, Channel, Following, TaskFilter, TaskSource, Verdict};
+use taskbell_engine::store::tasks::{self, Channel, Following, TaskSource, Verdict};
 use taskbell_engine::store::{AgentKey, Store, StoreError, TaskKey, task_content};
 
 struct World {
@@ -166,15 +167,15 @@ async fn a_question_waits_until_it_is_answered_and_a_second_one_waits_again() {
     let world = World::new().await;
     let key = world.adopt(working()).await;
     world.events(key, 2, vec![status("input-required", "which?")]).await;
-    assert!(world.row(key).await.needs_you());
+    assert!(world.row(key).await.needs_you(9_000));
     world.pass_a_second();
     world.store.write(move |context| tasks::set_replied(context, key, 2_500, "that one")).await.unwrap();
-    assert!(!world.row(key).await.needs_you(), "a waiting state older than our reply does not count");
+    assert!(!world.row(key).await.needs_you(9_000), "a waiting state older than our reply does not count");
     world.pass_a_second();
     world.events(key, 5, vec![status("input-required", "sure?")]).await;
-    assert!(world.row(key).await.needs_you());
+    assert!(world.row(key).await.needs_you(9_000));
     world.events(key, 6, vec![status("working", "on it")]).await;
-    assert!(!world.row(key).await.needs_you());
+    assert!(!world.row(key).await.needs_you(9_000));
 }
 
 #[tokio::test]
@@ -236,16 +237,16 @@ async fn lists_are_paged_by_the_latest_change_and_filtered() {
         let state = if index % 2 == 0 { "working" } else { "completed" };
         world.adopt(json!({"id":format!("t-{index}"),"status":{"state":state}})).await;
     }
-    let page = |filter: TaskFilter, after: Option<tasks::TaskCursor>| {
+    let page = |filter: TaskFilter, after: Option<TaskCursor>| {
         let store = world.store.clone();
-        async move { store.read(move |connection| tasks::list(connection, &filter, after, 2)).await.unwrap() }
+        async move { store.read(move |connection| lists::list(connection, &filter, after, 2)).await.unwrap() }
     };
     let mut seen = Vec::new();
     let mut after = None;
     loop {
         let rows = page(TaskFilter::default(), after).await;
         let Some(last) = rows.last() else { break };
-        after = Some(tasks::TaskCursor { updated_at_ms: last.updated_at_ms, key: last.key });
+        after = Some(TaskCursor { updated_at_ms: last.updated_at_ms, key: last.key });
         seen.extend(rows.iter().map(|row| row.task_id.to_string()));
     }
     assert_eq!(seen, ["t-4", "t-3", "t-2", "t-1", "t-0"]);

@@ -231,7 +231,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A page of tasks, the newest update first. All filters given must hold. */
+        /**
+         * A page of tasks, the newest update first. All filters given must hold. `bad_query`: what is wrong with q, in a
+         *     sentence.
+         */
         get: operations["list_tasks"];
         put?: never;
         post?: never;
@@ -364,6 +367,40 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/{agent}/{taskId}/mute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Shows no notices of a task, or shows them again. */
+        put: operations["mute_task"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tasks/{agent}/{taskId}/note": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /** Writes what the user notes about a task. `note_too_long`: it has more than 10,000 characters. */
+        put: operations["note_task"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{agent}/{taskId}/follow": {
         parameters: {
             query?: never;
@@ -398,6 +435,44 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/views": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Views of a list, or of all: the built-in ones first. */
+        get: operations["list_views"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/views/{screen}/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Keeps a query under a name, whatever had that name. `bad_query`: it cannot be read; `view_built_in`: the name is
+         *     one of ours; `too_many_views`.
+         */
+        put: operations["save_view"];
+        post?: never;
+        /** `unknown_view`: there is none of that name. */
+        delete: operations["delete_view"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/inbox": {
         parameters: {
             query?: never;
@@ -405,7 +480,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What came to the inbox, with its verdict; the latest first. All filters given must hold. */
+        /**
+         * What came to the inbox, with its verdict; the latest first. All filters given must hold. `bad_query`: what is wrong
+         *     with q, in a sentence.
+         */
         get: operations["list_callbacks"];
         put?: never;
         post?: never;
@@ -613,9 +691,13 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Takes the notice of a waiting task off the desktop and shows it again later. `not_waiting`: there is none. */
+        /**
+         * Puts the question of a waiting task off: its notice leaves the desktop and comes again then, and until then the task
+         *     does not need its user. `not_waiting`: it asks nothing.
+         */
         post: operations["snooze_task"];
-        delete?: never;
+        /** Puts a task off no longer: it needs its user again, without a notice. */
+        delete: operations["wake_task"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1327,6 +1409,11 @@ export interface components {
             /** @description The engine's version. */
             version: string;
         };
+        HitPart: {
+            /** @description It is what was looked for. */
+            hit: boolean;
+            text: string;
+        };
         /** @description What an import by ListTasks found. */
         ImportOutcome: {
             /** @description Followed from now on. */
@@ -1404,6 +1491,9 @@ export interface components {
          * @enum {string}
          */
         LinkView: "up" | "down" | "unknown";
+        MuteRequest: {
+            muted: boolean;
+        };
         NewAgentRequest: {
             /** @description Plain http to another machine; such an agent gets no credential. */
             allowHttp?: boolean;
@@ -1422,6 +1512,10 @@ export interface components {
             /** @description Goes into `Authorization: Bearer …` of every call. */
             key: string;
             name: string;
+        };
+        NoteRequest: {
+            /** @description At most 10,000 characters; empty takes the note away. */
+            text: string;
         };
         /** @description What was told, or is to be. */
         NoticeView: {
@@ -1664,6 +1758,19 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_SavedView: {
+            items: {
+                /** @description It is there from the start, and cannot be changed or deleted. */
+                builtIn: boolean;
+                name: string;
+                query: string;
+                /** @description What it is a list of: `tasks` or `inbox`. */
+                screen: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_SettingView: {
             items: {
                 default: string;
@@ -1729,8 +1836,12 @@ export interface components {
                 contextId?: string | null;
                 createdAt: components["schemas"]["UtcTime"];
                 following: components["schemas"]["FollowingView"];
+                hasNote?: boolean;
+                hit?: components["schemas"]["SearchHit"] | null;
                 id: string;
                 lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
+                /** @description No notices are shown of it. */
+                muted?: boolean;
                 /** @description The agent refuses our credential; following waits for a new one. */
                 needsSignIn: boolean;
                 /** @description It waits, and the last reply is older than that. */
@@ -1743,6 +1854,7 @@ export interface components {
                 repliedAt?: components["schemas"]["UtcTime"] | null;
                 /** @description Terminal, and confirmed by a read. */
                 settled: boolean;
+                snoozedUntil?: components["schemas"]["UtcTime"] | null;
                 /** @description `send`, `watch`, `import` or `gateway`. */
                 source: string;
                 state: components["schemas"]["ShownState"];
@@ -2007,6 +2119,25 @@ export interface components {
         };
         /** @enum {string} */
         RoleView: "user" | "agent";
+        SaveViewRequest: {
+            query: string;
+        };
+        /** @description A query under a name. */
+        SavedView: {
+            /** @description It is there from the start, and cannot be changed or deleted. */
+            builtIn: boolean;
+            name: string;
+            query: string;
+            /** @description What it is a list of: `tasks` or `inbox`. */
+            screen: string;
+        };
+        /** @description A line of a task that has words of a query. Text of a stranger: never markup. */
+        SearchHit: {
+            /** @description To be joined to one line. */
+            parts: components["schemas"]["HitPart"][];
+            /** @description `title`, `question`, `note`, `id`, `answer` or `conversation`. */
+            place: string;
+        };
         /** @description What came of a send. */
         SendOutcome: components["schemas"]["SentTask"] | {
             message: unknown;
@@ -2051,9 +2182,10 @@ export interface components {
         SnoozeRequest: {
             /**
              * Format: int32
-             * @description 1 to 10080, which is a week.
+             * @description 1 to 43200, which is thirty days. Either this or `until` is given.
              */
-            minutes: number;
+            minutes?: number | null;
+            until?: components["schemas"]["UtcTime"] | null;
         };
         /** @description A receiver, one a client and origin. */
         TargetView: {
@@ -2104,6 +2236,8 @@ export interface components {
             /** @description The conversation: 1.0 messages, the oldest first. */
             history: unknown[];
             metadata: Record<string, never>;
+            /** @description What its user wrote about it. */
+            note?: string | null;
             /** @description Our registrations at the agent. */
             registrations: components["schemas"]["RegistrationView"][];
             /** @description The 1.0 status. */
@@ -2118,8 +2252,12 @@ export interface components {
             contextId?: string | null;
             createdAt: components["schemas"]["UtcTime"];
             following: components["schemas"]["FollowingView"];
+            hasNote?: boolean;
+            hit?: components["schemas"]["SearchHit"] | null;
             id: string;
             lastConfirmed?: components["schemas"]["ConfirmedView"] | null;
+            /** @description No notices are shown of it. */
+            muted?: boolean;
             /** @description The agent refuses our credential; following waits for a new one. */
             needsSignIn: boolean;
             /** @description It waits, and the last reply is older than that. */
@@ -2132,6 +2270,7 @@ export interface components {
             repliedAt?: components["schemas"]["UtcTime"] | null;
             /** @description Terminal, and confirmed by a read. */
             settled: boolean;
+            snoozedUntil?: components["schemas"]["UtcTime"] | null;
             /** @description `send`, `watch`, `import` or `gateway`. */
             source: string;
             state: components["schemas"]["ShownState"];
@@ -2648,6 +2787,8 @@ export interface operations {
                 agent?: string;
                 /** @description May repeat: any of these */
                 state?: components["schemas"]["ShownState"][];
+                /** @description Words, "phrases", state: agent: via: verdict: is: since:, - before what is to be left out */
+                q?: string;
                 /** @description 1 to 1000, 100 where none is given */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -2934,6 +3075,76 @@ export interface operations {
             };
         };
     };
+    mute_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MuteRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskSummary"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    note_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NoteRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskSummary"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     follow_task: {
         parameters: {
             query?: never;
@@ -3000,6 +3211,101 @@ export interface operations {
             };
         };
     };
+    list_views: {
+        parameters: {
+            query?: {
+                /** @description `tasks` or `inbox` */
+                screen?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SavedView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    save_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description `tasks` or `inbox` */
+                screen: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaveViewRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SavedView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    delete_view: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description `tasks` or `inbox` */
+                screen: string;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deleted */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_callbacks: {
         parameters: {
             query?: {
@@ -3008,6 +3314,8 @@ export interface operations {
                 task?: string;
                 /** @description May repeat: any of these */
                 verdict?: components["schemas"]["CallbackVerdict"][];
+                /** @description Words of the task, "phrases", agent: state: verdict: is: since:, - before what is to be left out */
+                q?: string;
                 /** @description 1 to 1000, 100 where none is given */
                 limit?: number;
                 /** @description `next` of the page before */
@@ -3436,6 +3744,37 @@ export interface operations {
                 "application/json": components["schemas"]["SnoozeRequest"];
             };
         };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TaskSummary"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    wake_task: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
         responses: {
             200: {
                 headers: {

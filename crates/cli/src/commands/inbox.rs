@@ -3,6 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 use taskbell_core::ids::{AgentName, TaskRef};
+use taskbell_core::search::Screen;
 use taskbell_core::text;
 use taskbell_engine::api::views::{
     CallbackDetail, CallbackVerdict, CallbackView, DifferenceView, InboxTestView, ProofsView, ReplayView,
@@ -10,6 +11,7 @@ use taskbell_engine::api::views::{
 };
 use taskbell_engine::claims::ClaimFilter;
 
+use super::view::query;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::clean;
@@ -37,6 +39,9 @@ pub enum Inbox {
 
 #[derive(Debug, Args)]
 pub struct List {
+    /// What to look for: words of the task, "phrases", agent: state: verdict: is: since:
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
     /// Only of one agent
     #[arg(long, value_name = "AGENT")]
     agent: Option<AgentName>,
@@ -46,6 +51,9 @@ pub struct List {
     /// Only with this verdict; may be given more than once
     #[arg(long, value_name = "VERDICT", value_parser = verdict)]
     verdict: Vec<CallbackVerdict>,
+    /// Only those of this view; `view list` names them
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
     /// Rows at most
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
@@ -77,6 +85,7 @@ impl Inbox {
                     None => None,
                 };
                 let filter = ClaimFilter {
+                    query: query(&engine, Screen::Inbox, list.view.as_deref(), &list.query).await?,
                     agent: list.agent,
                     task,
                     verdicts: list.verdict,

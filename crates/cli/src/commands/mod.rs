@@ -22,6 +22,7 @@ mod show;
 mod target;
 mod task;
 mod tasks;
+mod view;
 mod wait;
 mod watch;
 
@@ -56,6 +57,8 @@ pub enum Command {
     #[command(subcommand)]
     Delivery(delivery::Delivery),
     #[command(subcommand)]
+    View(view::View),
+    #[command(subcommand)]
     Settings(settings::Settings),
     #[command(subcommand)]
     Notice(notice::Notice),
@@ -88,6 +91,7 @@ impl Command {
             Self::Client(client) => client.run(session).await,
             Self::Target(target) => target.run(session).await,
             Self::Delivery(delivery) => delivery.run(session).await,
+            Self::View(view) => view.run(session).await,
             Self::Settings(settings) => settings.run(session).await,
             Self::Notice(notice) => notice.run(session).await,
             Self::Push(push) => push.run(session).await,

@@ -56,12 +56,18 @@ fn page(detail: &TaskDetail, clock: &Clock, out: Out) -> Vec<String> {
     if let Some(context) = &task.context_id {
         lines.push(format!("{}{}", label("context"), text::plain(context)));
     }
-    let flags: Vec<&str> = [(task.pinned, "pinned"), (task.archived, "archived")]
-        .into_iter()
-        .filter_map(|(holds, word)| holds.then_some(word))
-        .collect();
+    if let Some(until) = task.snoozed_until {
+        lines.push(format!("{}until {}", label("put off"), clock.moment(until)));
+    }
+    let flags = [(task.pinned, "pinned"), (task.archived, "archived"), (task.muted, "muted")];
+    let flags: Vec<&str> = flags.into_iter().filter_map(|(holds, word)| holds.then_some(word)).collect();
     if !flags.is_empty() {
         lines.push(format!("{}{}", label("kept"), flags.join(", ")));
+    }
+    if let Some(note) = &detail.note {
+        let mut wrapped = block(note, out);
+        lines.extend(wrapped.next().map(|line| format!("{}{}", label("note"), line.trim_start())));
+        lines.extend(wrapped.map(|line| format!("{:8}{line}", "")));
     }
     let said = detail.status.get("message").map(words::message_text).unwrap_or_default();
     let style = if task.needs_you { AMBER } else { anstyle::Style::new() };
@@ -130,7 +136,8 @@ mod tests {
                 "message": {"parts": [{"text": format!("Which branch?{evil}")}]}},
             "timeline": [{"seq": 1, "at": at, "task": null, "agent": null, "source": "stream", "kind": "gap",
                 "from": "2023-11-14T22:02:00Z", "to": "2023-11-14T22:11:00Z", "reason": evil}],
-            "callbacks": [], "registrations": [], "metadata": {},
+            "callbacks": [], "registrations": [], "metadata": {}, "muted": true, "snoozedUntil": null,
+            "hasNote": true, "note": format!("ask first{evil}\nthen build"), "hit": null,
         }))
         .unwrap()
     }
@@ -160,6 +167,10 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("── not connected 22:02–22:11: text in between is not available ──"), "{text}");
+        assert!(
+            text.contains("kept      pinned, muted\nnote      ask first\n          then build\n"),
+            "{text}"
+        );
         assert!(text.ends_with("answer with: taskbell reply demo/t-1 TEXT"), "{text}");
     }
 

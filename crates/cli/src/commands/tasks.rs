@@ -2,9 +2,11 @@
 
 use clap::Args;
 use taskbell_core::ids::AgentName;
+use taskbell_core::search::Screen;
 use taskbell_core::text;
 use taskbell_engine::api::views::{ShownState, TaskFilter, TaskSummary};
 
+use super::view::query;
 use crate::failure::Failure;
 use crate::session::Session;
 use crate::term::marks::{self, AMBER, DIM};
@@ -13,9 +15,18 @@ use crate::term::table::{Cell, Give, Table};
 use crate::words::{self, Clock};
 
 /// List tasks, the latest change first
+///
+/// A query has words, "phrases" and keys: state: agent: via: verdict: is: since:, with a minus before what is to be left
+/// out. Words are looked for in titles, questions, answers, conversations, notes and ids.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  taskbell tasks --open --agent builder")]
+#[command(after_help = "Example:\n  taskbell tasks --open report agent:builder since:7d")]
 pub struct Tasks {
+    /// What to look for
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    /// Only those of this view; `view list` names them
+    #[arg(long, value_name = "NAME")]
+    view: Option<String>,
     /// Only those that have not ended
     #[arg(long)]
     open: bool,
@@ -46,7 +57,9 @@ fn state(word: &str) -> Result<ShownState, String> {
 impl Tasks {
     pub async fn run(self, session: &Session) -> Result<u8, Failure> {
         let out = session.out;
+        let engine = session.engine().await?;
         let filter = TaskFilter {
+            query: query(&engine, Screen::Tasks, self.view.as_deref(), &self.query).await?,
             open: self.open,
             needs_you: self.needs_you,
             agent: self.agent,
@@ -54,7 +67,7 @@ impl Tasks {
             limit: self.limit,
             cursor: self.cursor,
         };
-        let page = session.engine().await?.tasks(&filter).await?;
+        let page = engine.tasks(&filter).await?;
         if out.is_json() {
             out.json(&page)?;
             return Ok(0);
@@ -80,9 +93,14 @@ fn table(tasks: &[TaskSummary], clock: &Clock, out: Out) -> Table {
     ]);
     let names = short_names(tasks, out);
     for (task, name) in tasks.iter().zip(names) {
-        let (title, style) = match words::question(task).filter(|_| task.needs_you) {
-            Some(question) => (question, AMBER),
-            None => (text::plain(&task.title), anstyle::Style::new()),
+        let question = words::question(task).filter(|_| task.needs_you);
+        let (title, style) = match (&task.hit, question) {
+            (Some(hit), _) if hit.place != "title" => (
+                format!("{} · {}: {}", text::plain(&task.title), hit.place, words::hit(hit)),
+                anstyle::Style::new(),
+            ),
+            (_, Some(question)) => (question, AMBER),
+            (_, None) => (text::plain(&task.title), anstyle::Style::new()),
         };
         table.row([
             marks::cell(task.state),

@@ -40,11 +40,10 @@ impl From<StoreError> for ApiError {
 /// are this API's own, and clients act on them.
 fn status_of(code: &str) -> StatusCode {
     match code {
-        "usage" | "insecure_http" => StatusCode::BAD_REQUEST,
+        "usage" | "insecure_http" | "bad_query" | "note_too_long" => StatusCode::BAD_REQUEST,
         "unknown_agent" | "unknown_task" | "no_registration" | "unknown_client" | "unknown_setting"
-        | "not_found" | "unknown_target" | "unknown_delivery" | "unknown_callback" | "task_not_found" => {
-            StatusCode::NOT_FOUND
-        }
+        | "not_found" | "unknown_target" | "unknown_delivery" | "unknown_callback" | "unknown_view"
+        | "task_not_found" => StatusCode::NOT_FOUND,
         "exists"
         | "ambiguous_task"
         | "task_ended"
@@ -54,6 +53,8 @@ fn status_of(code: &str) -> StatusCode {
         | "no_task"
         | "not_kept"
         | "not_again"
+        | "view_built_in"
+        | "too_many_views"
         | "task_not_cancelable" => StatusCode::CONFLICT,
         "agent_timed_out" => StatusCode::GATEWAY_TIMEOUT,
         "store_busy"

@@ -21,13 +21,15 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(replay_callback))
 }
 
-/// What came to the inbox, with its verdict; the latest first. All filters given must hold.
+/// What came to the inbox, with its verdict; the latest first. All filters given must hold. `bad_query`: what is wrong
+/// with q, in a sentence.
 #[utoipa::path(
     get, path = "/inbox", tag = "inbox",
     params(
         ("agent" = Option<String>, Query),
         ("task" = Option<String>, Query, description = "AGENT/TASKID"),
         ("verdict" = Option<Vec<CallbackVerdict>>, Query, description = "May repeat: any of these"),
+        ("q" = Option<String>, Query, description = "Words of the task, \"phrases\", agent: state: verdict: is: since:, - before what is to be left out"),
         ("limit" = Option<u32>, Query, description = "1 to 1000, 100 where none is given"),
         ("cursor" = Option<String>, Query, description = "`next` of the page before"),
     ),
@@ -37,7 +39,7 @@ async fn list_callbacks(
     State(state): State<ApiState>,
     params: Params,
 ) -> Result<Json<Page<CallbackView>>, ApiError> {
-    let params = params.only(&["agent", "task", "verdict", "limit", "cursor"])?;
+    let params = params.only(&["agent", "task", "verdict", "q", "limit", "cursor"])?;
     let verdicts = params.all("verdict").map(|word| {
         let known = || CallbackVerdict::ALL.map(CallbackVerdict::word).join(", ");
         CallbackVerdict::from_word(word)
@@ -47,6 +49,7 @@ async fn list_callbacks(
         agent: params.one("agent")?,
         task: params.one("task")?,
         verdicts: verdicts.collect::<Result<_, _>>()?,
+        query: params.text("q")?.map(str::to_owned),
         limit: params.one("limit")?,
         cursor: params.text("cursor")?.map(str::to_owned),
     };

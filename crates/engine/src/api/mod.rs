@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `inbox`, `registrations`, `notices`, `clients`, `deliveries`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `saved_views`, `inbox`, `registrations`, `notices`, `clients`, `deliveries`, `settings` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -33,6 +33,7 @@ mod notices;
 mod page;
 pub mod proof;
 mod registrations;
+mod saved_views;
 mod session;
 mod settings;
 mod tasks;
@@ -127,6 +128,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(session::routes())
         .merge(agents::routes())
         .merge(tasks::routes())
+        .merge(saved_views::routes())
         .merge(inbox::routes())
         .merge(registrations::routes())
         .merge(notices::routes())

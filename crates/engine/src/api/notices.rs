@@ -14,15 +14,15 @@ use super::extract::{ApiJson, Params, TaskPath};
 use super::views::{ErrorBody, FocusRequest, NoticeView, Page, SnoozeRequest, TaskSummary};
 
 const PAGE: u32 = 100;
-/// A week.
-const SNOOZE_MAX: u32 = 7 * 24 * 60;
+/// Minutes: thirty days.
+const SNOOZE_MAX: u32 = 30 * 24 * 60;
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_notices))
         .routes(routes!(test_notice))
         .routes(routes!(set_focus))
-        .routes(routes!(snooze_task))
+        .routes(routes!(snooze_task, wake_task))
 }
 
 /// What was told on the desktop or is to be, with what came of it; the newest first.
@@ -65,7 +65,8 @@ async fn set_focus(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes the notice of a waiting task off the desktop and shows it again later. `not_waiting`: there is none.
+/// Puts the question of a waiting task off: its notice leaves the desktop and comes again then, and until then the task
+/// does not need its user. `not_waiting`: it asks nothing.
 #[utoipa::path(
     post, path = "/tasks/{agent}/{taskId}/snooze", tag = "notices",
     params(("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded")),
@@ -77,9 +78,34 @@ async fn snooze_task(
     TaskPath(task): TaskPath,
     ApiJson(request): ApiJson<SnoozeRequest>,
 ) -> Result<Json<TaskSummary>, ApiError> {
-    if !(1..=SNOOZE_MAX).contains(&request.minutes) {
-        return Err(ApiError::bad_request(format!("minutes is 1 to {SNOOZE_MAX}")));
-    }
-    let pause = Duration::from_secs(u64::from(request.minutes) * 60);
+    let pause = match (request.minutes, request.until) {
+        (Some(minutes), None) if (1..=SNOOZE_MAX).contains(&minutes) => {
+            Duration::from_secs(u64::from(minutes) * 60)
+        }
+        (Some(_), None) => return Err(ApiError::bad_request(format!("minutes is 1 to {SNOOZE_MAX}"))),
+        (None, Some(until)) => {
+            let ms = u64::try_from(until.ms().saturating_sub(state.engine.parts().now_ms())).unwrap_or(0);
+            if !(1..=u64::from(SNOOZE_MAX) * 60_000).contains(&ms) {
+                return Err(ApiError::bad_request("until is a time to come, within thirty days"));
+            }
+            Duration::from_millis(ms)
+        }
+        (None, None) | (Some(_), Some(_)) => {
+            return Err(ApiError::bad_request("either minutes or until says how long"));
+        }
+    };
     Ok(Json(state.engine.snooze(&task, pause).await?))
+}
+
+/// Puts a task off no longer: it needs its user again, without a notice.
+#[utoipa::path(
+    delete, path = "/tasks/{agent}/{taskId}/snooze", tag = "notices",
+    params(("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded")),
+    responses((status = 200, body = TaskSummary), (status = "default", body = ErrorBody)),
+)]
+async fn wake_task(
+    State(state): State<ApiState>,
+    TaskPath(task): TaskPath,
+) -> Result<Json<TaskSummary>, ApiError> {
+    Ok(Json(state.engine.wake(&task).await?))
 }

@@ -10,8 +10,9 @@ use super::ApiState;
 use super::error::ApiError;
 use super::extract::{ApiJson, Params, TaskPath};
 use super::views::{
-    ArchiveRequest, ErrorBody, FollowRequest, FollowWish, Page, PinRequest, ReconcileItem, ReconcileRequest,
-    RenderedView, ReplyRequest, ResolvedView, ShownState, TaskDetail, TaskFilter, TaskSummary,
+    ArchiveRequest, ErrorBody, FollowRequest, FollowWish, MuteRequest, NoteRequest, Page, PinRequest,
+    ReconcileItem, ReconcileRequest, RenderedView, ReplyRequest, ResolvedView, ShownState, TaskDetail,
+    TaskFilter, TaskSummary,
 };
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
@@ -24,11 +25,14 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(cancel_task))
         .routes(routes!(pin_task))
         .routes(routes!(archive_task))
+        .routes(routes!(mute_task))
+        .routes(routes!(note_task))
         .routes(routes!(follow_task))
         .routes(routes!(reconcile))
 }
 
-/// A page of tasks, the newest update first. All filters given must hold.
+/// A page of tasks, the newest update first. All filters given must hold. `bad_query`: what is wrong with q, in a
+/// sentence.
 #[utoipa::path(
     get, path = "/tasks", tag = "tasks",
     params(
@@ -36,6 +40,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         ("needsYou" = Option<bool>, Query, description = "Waits for the user"),
         ("agent" = Option<String>, Query),
         ("state" = Option<Vec<ShownState>>, Query, description = "May repeat: any of these"),
+        ("q" = Option<String>, Query, description = "Words, \"phrases\", state: agent: via: verdict: is: since:, - before what is to be left out"),
         ("limit" = Option<u32>, Query, description = "1 to 1000, 100 where none is given"),
         ("cursor" = Option<String>, Query, description = "`next` of the page before"),
     ),
@@ -45,7 +50,7 @@ async fn list_tasks(
     State(state): State<ApiState>,
     params: Params,
 ) -> Result<Json<Page<TaskSummary>>, ApiError> {
-    let params = params.only(&["open", "needsYou", "agent", "state", "limit", "cursor"])?;
+    let params = params.only(&["open", "needsYou", "agent", "state", "q", "limit", "cursor"])?;
     let states = params.all("state").map(|word| {
         let known = || ShownState::ALL.map(ShownState::word).join(", ");
         ShownState::from_word(word)
@@ -65,6 +70,7 @@ async fn list_tasks(
         needs_you: params.flag("needsYou")?,
         agent,
         states: states.collect::<Result<_, _>>()?,
+        query: params.text("q")?.map(str::to_owned),
         limit: params.one("limit")?,
         cursor: params.text("cursor")?.map(str::to_owned),
     };
@@ -182,6 +188,38 @@ async fn archive_task(
     let engine = &state.engine;
     let task = if request.archived { engine.archive(&task).await } else { engine.unarchive(&task).await };
     Ok(Json(task?))
+}
+
+/// Shows no notices of a task, or shows them again.
+#[utoipa::path(
+    put, path = "/tasks/{agent}/{taskId}/mute", tag = "tasks",
+    params(("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded")),
+    request_body = MuteRequest,
+    responses((status = 200, body = TaskSummary), (status = "default", body = ErrorBody)),
+)]
+async fn mute_task(
+    State(state): State<ApiState>,
+    TaskPath(task): TaskPath,
+    ApiJson(request): ApiJson<MuteRequest>,
+) -> Result<Json<TaskSummary>, ApiError> {
+    let engine = &state.engine;
+    let task = if request.muted { engine.mute(&task).await } else { engine.unmute(&task).await };
+    Ok(Json(task?))
+}
+
+/// Writes what the user notes about a task. `note_too_long`: it has more than 10,000 characters.
+#[utoipa::path(
+    put, path = "/tasks/{agent}/{taskId}/note", tag = "tasks",
+    params(("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded")),
+    request_body = NoteRequest,
+    responses((status = 200, body = TaskSummary), (status = "default", body = ErrorBody)),
+)]
+async fn note_task(
+    State(state): State<ApiState>,
+    TaskPath(task): TaskPath,
+    ApiJson(request): ApiJson<NoteRequest>,
+) -> Result<Json<TaskSummary>, ApiError> {
+    Ok(Json(state.engine.set_note(&task, &request.text).await?))
 }
 
 /// Pauses following, or goes on with it.

@@ -1,6 +1,7 @@
 //! Paths of the API, encoded so that any task id arrives whole.
 
 use taskbell_core::ids::{AgentName, ClientName, TaskRef};
+use taskbell_core::search::Screen;
 use url::Url;
 
 use super::ClientError;
@@ -47,6 +48,14 @@ impl Endpoint {
     /// A client of the gateway.
     pub fn client(name: &ClientName) -> Self {
         Self { segments: vec!["clients".to_owned(), name.to_string()], query: Vec::new() }
+    }
+
+    /// A saved view of a list.
+    pub fn view(screen: Screen, name: &str) -> Self {
+        Self {
+            segments: vec!["views".to_owned(), screen.word().to_owned(), name.to_owned()],
+            query: Vec::new(),
+        }
     }
 
     /// Adds a member to the query.

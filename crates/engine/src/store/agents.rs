@@ -112,6 +112,12 @@ pub fn get(connection: &Connection, key: AgentKey) -> Result<AgentRow, StoreErro
 }
 
 /// The living agents by name.
+/// Whether an agent has or had that name: its tasks are still there.
+pub fn was_there(connection: &Connection, name: &AgentName) -> Result<bool, StoreError> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM agents WHERE name = ?1)";
+    Ok(connection.prepare_cached(sql)?.query_row([name.as_str()], |row| row.get(0))?)
+}
+
 pub fn list(connection: &Connection) -> Result<Vec<AgentRow>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM agents WHERE removed_at_ms IS NULL ORDER BY name");
     let mut statement = connection.prepare_cached(&sql)?;

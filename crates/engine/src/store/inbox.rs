@@ -1,17 +1,21 @@
 //! What came to the inbox, for people: callbacks with their verdicts and what was refused, in one order of time.
 
+mod pages;
+
 use std::fmt;
 use std::str::FromStr;
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql};
+use rusqlite::{Connection, OptionalExtension, Row};
 use taskbell_core::callback::{ProofWord, RegistrationPath, Shape};
 use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_core::search::{Is, Query};
 use taskbell_core::state::TaskState;
 use taskbell_core::verdict::{Reason, Verdict};
 
 use super::agents::{decoded, decoded_option};
 use super::error::StoreError;
 use super::keys::{RegistrationKey, TaskKey};
+use pages::Search;
 
 /// Names a row of the inbox: `17`, `q3`, `r5.proof`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -88,6 +92,26 @@ pub struct ItemFilter {
     pub task: Option<TaskKey>,
     /// Empty: all.
     pub verdicts: Vec<Verdict>,
+    pub query: Query,
+    /// The wall clock.
+    pub now_ms: i64,
+}
+
+impl ItemFilter {
+    fn takes(&self, verdict: Verdict) -> bool {
+        (self.verdicts.is_empty() || self.verdicts.contains(&verdict))
+            && self.query.verdicts.takes(&verdict)
+            && self.query.says_of(Is::Open).is_none_or(|open| verdict.is_open() == open)
+    }
+
+    /// Whether what claims no state may be meant.
+    fn takes_no_state(&self) -> bool {
+        self.query.states.any.is_empty()
+    }
+
+    fn since_ms(&self) -> i64 {
+        self.query.since_ms.map_or(i64::MIN, |ago| self.now_ms.saturating_sub(ago))
+    }
 }
 
 /// Where a page goes on: after this row.
@@ -125,58 +149,25 @@ pub fn list(
     limit: u32,
 ) -> Result<Vec<ItemRow>, StoreError> {
     let skip = after.map_or(0, |cursor| cursor.skip);
-    let wanted = limit.saturating_add(skip);
-    let takes = |verdict: Verdict| filter.verdicts.is_empty() || filter.verdicts.contains(&verdict);
-    let mut rows = page(connection, CALLBACKS, "c.at_ms", "c.task_ref", filter, after, wanted)?;
-    // Each kind in its own order: together they would have to be sorted as a whole.
-    if takes(Verdict::Unmatched) {
-        rows.extend(page(connection, QUARANTINED, "c.at_ms", "r.task_ref", filter, after, wanted)?);
+    let wanted = usize::try_from(limit.saturating_add(skip)).unwrap_or(usize::MAX);
+    let before_ms = after.map_or(i64::MAX, |cursor| cursor.at_ms);
+    let Some(search) = Search::of(connection, filter)? else { return Ok(Vec::new()) };
+    let keys = pages::callbacks(connection, filter, &search, before_ms, wanted)?;
+    let mut rows = Vec::with_capacity(keys.len());
+    for (_, key) in keys {
+        rows.extend(get(connection, &ItemId::Callback(key))?);
     }
-    if takes(Verdict::Rejected) {
-        rows.extend(page(connection, REFUSED, "c.last_at_ms", "r.task_ref", filter, after, wanted)?);
+    // Each kind in its own order: together they would have to be sorted as a whole.
+    if filter.takes(Verdict::Unmatched) && filter.takes_no_state() {
+        rows.extend(pages::others(connection, QUARANTINED, "c.at_ms", filter, &search, before_ms, wanted)?);
+    }
+    if filter.takes(Verdict::Rejected) && filter.takes_no_state() {
+        rows.extend(pages::others(connection, REFUSED, "c.last_at_ms", filter, &search, before_ms, wanted)?);
     }
     rows.sort_by_key(|row| std::cmp::Reverse(row.at_ms));
     let first = usize::try_from(skip).unwrap_or(usize::MAX);
     // What was shown of the cursor's millisecond comes first again.
     Ok(rows.into_iter().skip(first).take(usize::try_from(limit).unwrap_or(usize::MAX)).collect())
-}
-
-fn page(
-    connection: &Connection,
-    select: &str,
-    time: &str,
-    task: &str,
-    filter: &ItemFilter,
-    after: Option<ItemCursor>,
-    limit: u32,
-) -> Result<Vec<ItemRow>, StoreError> {
-    // What is of another task is in quarantine, with its own row.
-    let mut sql =
-        format!("{select} WHERE {}", if select == REFUSED { "c.reason <> 'other_task'" } else { "1" });
-    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let mut add = |clause: &str, value: Box<dyn ToSql>| {
-        values.push(value);
-        sql.push_str(&clause.replace('?', &format!("?{}", values.len())));
-    };
-    if let Some(after) = after {
-        add(&format!(" AND {time} <= ?"), Box::new(after.at_ms));
-    }
-    if let Some(agent) = &filter.agent {
-        add(" AND a.name = ?", Box::new(agent.as_str().to_owned()));
-    }
-    if let Some(key) = filter.task {
-        add(&format!(" AND {task} = ?"), Box::new(key));
-    }
-    if !filter.verdicts.is_empty() && select == CALLBACKS {
-        let words: Vec<&str> = filter.verdicts.iter().map(|verdict| verdict.word()).collect();
-        let words = serde_json::to_string(&words).unwrap_or_default();
-        add(" AND c.verdict IN (SELECT value FROM json_each(?))", Box::new(words));
-    }
-    add(&format!(" ORDER BY {time} DESC, c.rowid_ DESC LIMIT ?"), Box::new(limit));
-    let sql = sql.replace("c.rowid_", if select == REFUSED { "c.registration_ref" } else { "c.id" });
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(rusqlite::params_from_iter(values), read)?;
-    Ok(rows.collect::<Result<_, _>>()?)
 }
 
 /// One row.

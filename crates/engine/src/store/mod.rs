@@ -11,6 +11,8 @@
 //! | the tables, one room a family | [`settings`], [`changes`], [`agents`], [`tasks`], [`task_content`], [`sends`], [`notices`],
 //! [`clients`], [`gateway_tasks`], [`gateway_traffic`], [`registrations`], [`registration_work`], [`callbacks`], [`refused`], [`targets`],
 //! [`client_push_configs`], [`deliveries`] |
+//! | lists of tasks, the words they are found by, saved views | [`lists`], [`search`], [`views`] |
+//! | what their users keep of tasks: flags and notes | [`flags`] |
 //! | what a change of a task gives to be sent | [`outbox`] |
 //! | how frames and reads change a task | [`task_records`] |
 //! | who is told of it, and the log of that | [`hub`], [`gateway_log`] |
@@ -30,6 +32,7 @@ pub mod clients;
 pub mod deliveries;
 pub mod ends;
 pub mod error;
+pub mod flags;
 pub mod gateway_log;
 pub mod gateway_tasks;
 pub mod gateway_traffic;
@@ -37,6 +40,7 @@ pub mod hub;
 pub mod inbox;
 pub mod inspect;
 pub mod keys;
+pub mod lists;
 pub mod migrations;
 pub mod notices;
 pub mod open;
@@ -46,6 +50,7 @@ pub mod refused;
 pub mod registration_work;
 pub mod registrations;
 pub mod report_card;
+pub mod search;
 pub mod sends;
 pub mod settings;
 pub mod state;
@@ -54,6 +59,7 @@ pub mod task_content;
 pub mod task_records;
 pub mod tasks;
 pub mod verdicts;
+pub mod views;
 pub mod writer;
 
 use std::path::{Path, PathBuf};

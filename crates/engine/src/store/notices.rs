@@ -208,7 +208,8 @@ pub(super) fn handle_refusal(context: &mut WriteContext<'_>, key: TaskKey) -> Re
 
 /// Writes a notice of each followed task that nobody confirmed since `before_ms`; how many are new.
 pub fn note_silence(context: &mut WriteContext<'_>, before_ms: i64) -> Result<usize, StoreError> {
-    let sql = "SELECT id, confirmed_at_ms FROM tasks WHERE following = 'on' AND confirmed_at_ms < ?1
+    let sql = "SELECT id, confirmed_at_ms FROM tasks INDEXED BY tasks_followed
+               WHERE following <> 'ended' AND following = 'on' AND confirmed_at_ms < ?1
                AND coalesce(trouble, '') NOT IN ('unauthorized', 'forbidden')";
     let mut statement = context.tx.prepare_cached(sql)?;
     let found = statement.query_map([before_ms], |row| Ok((row.get(0)?, row.get(1)?)))?;
@@ -378,7 +379,19 @@ pub fn snooze(context: &mut WriteContext<'_>, task: TaskKey, until_ms: i64) -> R
     context.tx.prepare_cached(sql)?.execute((id, until_ms))?;
     let row = get(context.tx, id)?;
     announce(context, &row, "manual")?;
+    super::flags::set_snoozed(context, task, Some(until_ms))?;
     Ok(true)
+}
+
+/// The user puts the question of a task off no longer: it needs them again, and they know.
+pub fn wake(context: &mut WriteContext<'_>, task: TaskKey) -> Result<(), StoreError> {
+    let sql = "SELECT id FROM notices WHERE task_ref = ?1 AND outcome IS NULL AND snoozed_until_ms > ?2";
+    let mut statement = context.tx.prepare_cached(sql)?;
+    let ids = statement.query_map((task, context.now_ms), |row| row.get(0))?;
+    let ids: Vec<i64> = ids.collect::<Result<_, _>>()?;
+    drop(statement);
+    record(context, &ids, NoticeOutcome::Suppressed, Some("the user took it up again"))?;
+    super::flags::set_snoozed(context, task, None)
 }
 
 const COLUMNS: &str = "n.id, n.task_ref, a.name, t.task_id, n.kind, n.title, n.body, n.created_at_ms, \

@@ -26,7 +26,7 @@ use super::task_content::{self, excerpt, object_json};
 use super::tasks::{Channel, TaskSource, announce};
 use super::verdicts::{self, Settled};
 use super::writer::WriteContext;
-use super::{ends, notices, outbox};
+use super::{ends, notices, outbox, search};
 
 /// Lists are in the order of the last change. Progress within a state moves a task up at most this often: two
 /// indexes hold that time, and writing both at every event would cost a fifth of it. When a task was last heard
@@ -214,6 +214,7 @@ fn insert(
     let key = TaskKey(id);
     task_content::replace_artifacts(context, key, &task.artifacts, &record.incomplete)?;
     task_content::extend_history(context, key, &task.history, 0)?;
+    search::set_due(context, key)?;
     let body = json!({ "created": true, "state": state.word(), "title": adoption.title,
         "text": status_text(task) });
     announce(context, key, adoption.channel.word(), "task", &body)?;
@@ -471,6 +472,10 @@ fn store_outcome(
     for oddity in outcome.oddities.iter().chain(flooded.then_some(&Oddity::Flood)) {
         let agent = agent_of(context, key)?;
         super::agents::record_oddity(context, agent, oddity.kind(), &oddity.detail())?;
+    }
+    // Progress is not indexed: what it says is in the answer, once there is one.
+    if waits_anew || (record.state().is_terminal() && outcome.changes.iter().any(is_news)) {
+        search::set_due(context, key)?;
     }
     let told = told(outcome, record.state());
     if row_changed {

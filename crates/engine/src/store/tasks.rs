@@ -1,4 +1,5 @@
-//! Tasks as rows: finding, listing, flags, and how each is followed.
+//! Tasks as rows: finding one, and how each is followed. Lists are in [`super::lists`], what users keep of tasks in
+//! [`super::flags`].
 //!
 //! What a task *contains* is in [`super::task_content`]; what frames and reads change goes through
 //! [`super::task_records`].
@@ -120,6 +121,11 @@ pub struct TaskRow {
     pub replied_at_ms: Option<i64>,
     pub pinned_at_ms: Option<i64>,
     pub archived_at_ms: Option<i64>,
+    pub muted_at_ms: Option<i64>,
+    /// When its user put its question off, and until when.
+    pub snoozed_at_ms: Option<i64>,
+    pub snoozed_until_ms: Option<i64>,
+    pub has_note: bool,
 }
 
 impl TaskRow {
@@ -132,15 +138,22 @@ impl TaskRow {
         self.verdict.map_or(self.state.word(), Verdict::word)
     }
 
-    /// It waits for the user: a question that was not answered since it was asked, or a sign-in.
-    pub fn needs_you(&self) -> bool {
+    /// It waits for the user: a question that was not answered since it was asked, and is not put off, or a sign-in.
+    pub fn needs_you(&self, now_ms: i64) -> bool {
         let unanswered = match (self.waiting_since_ms, self.replied_at_ms) {
             (Some(waiting), Some(replied)) => waiting > replied,
             (Some(_), None) => true,
             (None, _) => false,
         };
-        self.following != Following::Ended
-            && (unanswered && self.state.is_interrupted() || self.needs_sign_in())
+        let asks = unanswered && self.state.is_interrupted() && self.snoozed_until(now_ms).is_none();
+        self.following != Following::Ended && (asks || self.needs_sign_in())
+    }
+
+    /// Until when the question that waits is put off. A question that was asked later is not.
+    pub fn snoozed_until(&self, now_ms: i64) -> Option<i64> {
+        let asked = self.waiting_since_ms?;
+        self.snoozed_until_ms
+            .filter(|until| *until > now_ms && self.snoozed_at_ms.is_some_and(|put_off| asked <= put_off))
     }
 
     pub fn needs_sign_in(&self) -> bool {
@@ -152,12 +165,14 @@ const COLUMNS: &str = "t.id, t.agent_id, a.name, t.task_id, t.context_id, t.titl
      t.verdict, t.status_json, t.settled, t.following, t.mode, t.mode_since_ms, t.attempt, \
      t.confirmed_at_ms, t.confirmed_by, t.trouble, t.trouble_since_ms, t.credential_version, t.source, \
      t.created_at_ms, t.updated_at_ms, t.terminal_at_ms, t.waiting_since_ms, t.replied_at_ms, \
-     t.pinned_at_ms, t.archived_at_ms";
+     t.pinned_at_ms, t.archived_at_ms, t.muted_at_ms, t.snoozed_at_ms, t.snoozed_until_ms, \
+     EXISTS (SELECT 1 FROM task_notes n WHERE n.task_ref = t.id)";
 const FROM: &str = "FROM tasks t JOIN agents a ON a.id = t.agent_id";
 /// The agent first, so that its task is looked up by the index over both. Left to itself SQLite reads every
 /// task: it knows no index by an agent's name that covers removed ones.
 const FROM_AGENT: &str = "FROM agents a CROSS JOIN tasks t ON t.agent_id = a.id";
-/// Only what has not ended, which is little, instead of everything by its time until enough was met.
+
+/// Only what has not ended, which is little.
 const FROM_OPEN: &str = "FROM tasks t INDEXED BY tasks_followed JOIN agents a ON a.id = t.agent_id";
 
 pub fn get(connection: &Connection, key: TaskKey) -> Result<TaskRow, StoreError> {
@@ -206,79 +221,11 @@ pub fn find_by_id(
 /// Rows to follow, the waiting ones first.
 pub fn followed(connection: &Connection) -> Result<Vec<TaskRow>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} {FROM} WHERE t.following = 'on' AND a.removed_at_ms IS NULL
-         ORDER BY t.waiting_since_ms IS NULL, t.id DESC"
+        "SELECT {COLUMNS} {FROM_OPEN} WHERE t.following <> 'ended' AND t.following = 'on'
+         AND a.removed_at_ms IS NULL ORDER BY t.waiting_since_ms IS NULL, t.id DESC"
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let rows = statement.query_map([], read)?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// Which tasks to list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct TaskFilter {
-    /// Not ended.
-    pub open: bool,
-    pub needs_you: bool,
-    pub agent: Option<AgentName>,
-    /// Words of states and verdicts; empty: all.
-    pub states: Vec<String>,
-    /// Changed or created at or after this.
-    pub since_ms: Option<i64>,
-    pub archived: bool,
-}
-
-/// Where a page goes on: the last row's `updated_at_ms` and id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TaskCursor {
-    pub updated_at_ms: i64,
-    pub key: TaskKey,
-}
-
-/// One page, the latest change first.
-pub fn list(
-    connection: &Connection,
-    filter: &TaskFilter,
-    after: Option<TaskCursor>,
-    limit: u32,
-) -> Result<Vec<TaskRow>, StoreError> {
-    let from = if filter.open || filter.needs_you { FROM_OPEN } else { FROM };
-    let mut sql = format!("SELECT {COLUMNS} {from} WHERE 1");
-    let mut values: Vec<Box<dyn rusqlite::ToSql>> = Vec::new();
-    let mut add = |clause: &str, value: Box<dyn rusqlite::ToSql>| {
-        values.push(value);
-        sql.push_str(&clause.replace('?', &format!("?{}", values.len())));
-    };
-    if let Some(agent) = &filter.agent {
-        add(" AND a.name = ?", Box::new(agent.as_str().to_owned()));
-    }
-    if let Some(since) = filter.since_ms {
-        add(" AND t.updated_at_ms >= ?", Box::new(since));
-    }
-    if let Some(cursor) = after {
-        add(" AND (t.updated_at_ms, t.id) < (?", Box::new(cursor.updated_at_ms));
-        add(", ?)", Box::new(cursor.key));
-    }
-    if !filter.states.is_empty() {
-        let words = serde_json::to_string(&filter.states).unwrap_or_default();
-        add(" AND coalesce(t.verdict, t.state) IN (SELECT value FROM json_each(?))", Box::new(words));
-    }
-    if filter.open {
-        sql.push_str(" AND t.following <> 'ended'");
-    }
-    if !filter.archived {
-        sql.push_str(" AND t.archived_at_ms IS NULL");
-    }
-    if filter.needs_you {
-        sql.push_str(
-            " AND t.following <> 'ended' AND ((t.waiting_since_ms IS NOT NULL
-              AND t.waiting_since_ms > coalesce(t.replied_at_ms, 0)) OR t.trouble IN ('unauthorized', 'forbidden'))",
-        );
-    }
-    values.push(Box::new(limit));
-    sql.push_str(&format!(" ORDER BY t.updated_at_ms DESC, t.id DESC LIMIT ?{}", values.len()));
-    let mut statement = connection.prepare_cached(&sql)?;
-    let rows = statement.query_map(rusqlite::params_from_iter(values), read)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
@@ -409,6 +356,7 @@ pub fn set_replied(
 ) -> Result<(), StoreError> {
     let sql = "UPDATE tasks SET replied_at_ms = ?2, updated_at_ms = ?3 WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((key, at_ms, context.now_ms))?;
+    super::search::set_due(context, key)?;
     let body = serde_json::json!({ "role": "user", "text": super::task_content::excerpt(text) });
     announce(context, key, "manual", "message", &body)
 }
@@ -422,26 +370,6 @@ pub fn set_cancel_asked(
     let sql = "UPDATE tasks SET cancel_asked_at_ms = ?2 WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((key, at_ms))?;
     Ok(())
-}
-
-pub fn set_pinned(
-    context: &mut WriteContext<'_>,
-    key: TaskKey,
-    at_ms: Option<i64>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE tasks SET pinned_at_ms = ?2 WHERE id = ?1";
-    context.tx.prepare_cached(sql)?.execute((key, at_ms))?;
-    announce(context, key, "manual", "task", &serde_json::json!({ "pinned": at_ms.is_some() }))
-}
-
-pub fn set_archived(
-    context: &mut WriteContext<'_>,
-    key: TaskKey,
-    at_ms: Option<i64>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE tasks SET archived_at_ms = ?2 WHERE id = ?1";
-    context.tx.prepare_cached(sql)?.execute((key, at_ms))?;
-    announce(context, key, "manual", "task", &serde_json::json!({ "archived": at_ms.is_some() }))
 }
 
 /// Removes a task with everything that is kept of it. The feed says so under its agent.
@@ -513,5 +441,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<TaskRow> {
         replied_at_ms: row.get(25)?,
         pinned_at_ms: row.get(26)?,
         archived_at_ms: row.get(27)?,
+        muted_at_ms: row.get(28)?,
+        snoozed_at_ms: row.get(29)?,
+        snoozed_until_ms: row.get(30)?,
+        has_note: row.get(31)?,
     })
 }

@@ -115,6 +115,8 @@ PUT /api/v1/tasks/{agent}/{taskId}/archive
 POST /api/v1/tasks/{agent}/{taskId}/cancel
 GET /api/v1/tasks/{agent}/{taskId}/changes
 PUT /api/v1/tasks/{agent}/{taskId}/follow
+PUT /api/v1/tasks/{agent}/{taskId}/mute
+PUT /api/v1/tasks/{agent}/{taskId}/note
 PUT /api/v1/tasks/{agent}/{taskId}/pin
 DELETE /api/v1/tasks/{agent}/{taskId}/registrations
 GET /api/v1/tasks/{agent}/{taskId}/registrations
@@ -122,7 +124,11 @@ POST /api/v1/tasks/{agent}/{taskId}/registrations
 POST /api/v1/tasks/{agent}/{taskId}/registrations/rotate
 GET /api/v1/tasks/{agent}/{taskId}/rendered
 POST /api/v1/tasks/{agent}/{taskId}/reply
+DELETE /api/v1/tasks/{agent}/{taskId}/snooze
 POST /api/v1/tasks/{agent}/{taskId}/snooze
+GET /api/v1/views
+DELETE /api/v1/views/{screen}/{name}
+PUT /api/v1/views/{screen}/{name}
 GET /api/v1/window/calls
 POST /api/v1/window/raise
 ";
@@ -147,6 +153,7 @@ async fn every_operation_of_the_document_is_answered_by_the_router_and_no_other_
             .replace("{agent}", "nobody")
             .replace("{taskId}", "a%2Fb")
             .replace("{key}", "no.such")
+            .replace("{screen}", "tasks")
             .replace("{name}", "nobody");
         let streams =
             path.ends_with("/window/calls") || path.ends_with("/changes") && !path.contains("{taskId}");

@@ -20,6 +20,7 @@ mod session;
 mod setting;
 mod task;
 mod time;
+mod view;
 
 pub use agent::{
     AgentTestView, AgentView, CapabilitiesView, CredentialRequest, CredentialView, ImportOutcome, LinkView,
@@ -48,10 +49,11 @@ pub use session::{HelloView, PageLoginView, SessionRequest};
 pub use setting::{SettingRequest, SettingView};
 pub use task::{
     ArchiveRequest, ArtifactView, ConfirmedView, FollowRequest, FollowWish, FollowingMode, FollowingView,
-    PinRequest, ReconcileItem, ReconcileRequest, ReconcileVerdict, ResolvedView, ShownState, TaskDetail,
-    TaskFilter, TaskSummary,
+    HitPart, MuteRequest, NoteRequest, PinRequest, ReconcileItem, ReconcileRequest, ReconcileVerdict,
+    ResolvedView, SearchHit, ShownState, TaskDetail, TaskFilter, TaskSummary,
 };
 pub use time::UtcTime;
+pub use view::{SaveViewRequest, SavedView};
 
 #[cfg(test)]
 mod tests;

@@ -39,6 +39,9 @@ pub struct FocusRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SnoozeRequest {
-    /// 1 to 10080, which is a week.
-    pub minutes: u32,
+    /// 1 to 43200, which is thirty days. Either this or `until` is given.
+    #[serde(default)]
+    pub minutes: Option<u32>,
+    #[serde(default)]
+    pub until: Option<UtcTime>,
 }

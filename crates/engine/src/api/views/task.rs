@@ -190,8 +190,37 @@ pub struct TaskSummary {
     pub replied_at: Option<UtcTime>,
     pub pinned: bool,
     pub archived: bool,
+    /// No notices are shown of it.
+    #[serde(default)]
+    pub muted: bool,
+    /// Until when the question that waits is put off; `needsYou` is false until then.
+    #[serde(default)]
+    pub snoozed_until: Option<UtcTime>,
+    #[serde(default)]
+    pub has_note: bool,
+    /// Where the words of the query stand; null where none were asked for, or where the place is not shown.
+    #[serde(default)]
+    pub hit: Option<SearchHit>,
     /// `send`, `watch`, `import` or `gateway`.
     pub source: String,
+}
+
+/// A line of a task that has words of a query. Text of a stranger: never markup.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SearchHit {
+    /// `title`, `question`, `note`, `id`, `answer` or `conversation`.
+    pub place: String,
+    /// To be joined to one line.
+    pub parts: Vec<HitPart>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HitPart {
+    pub text: String,
+    /// It is what was looked for.
+    pub hit: bool,
 }
 
 /// A task with everything known of it.
@@ -200,6 +229,9 @@ pub struct TaskSummary {
 pub struct TaskDetail {
     #[serde(flatten)]
     pub summary: TaskSummary,
+    /// What its user wrote about it.
+    #[serde(default)]
+    pub note: Option<String>,
     pub artifacts: Vec<ArtifactView>,
     /// The conversation: 1.0 messages, the oldest first.
     pub history: Vec<Value>,
@@ -238,6 +270,8 @@ pub struct TaskFilter {
     pub agent: Option<AgentName>,
     /// Any of these; empty: any at all.
     pub states: Vec<ShownState>,
+    /// What somebody typed; its grammar is that of `taskbell_core::search`.
+    pub query: Option<String>,
     /// Rows a page; `None`: the engine's choice.
     pub limit: Option<u32>,
     /// `next` of the page before.
@@ -262,6 +296,19 @@ pub struct PinRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ArchiveRequest {
     pub archived: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MuteRequest {
+    pub muted: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NoteRequest {
+    /// At most 10,000 characters; empty takes the note away.
+    pub text: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -38,6 +38,10 @@ fn summary() -> TaskSummary {
         replied_at: None,
         pinned: false,
         archived: false,
+        muted: false,
+        snoozed_until: None,
+        has_note: false,
+        hit: None,
         source: "send".into(),
     }
 }
@@ -62,6 +66,7 @@ fn times_are_utc_with_milliseconds_and_survive_any_number() {
 #[test]
 fn a_detail_is_its_summary_with_more_beside() {
     let detail = TaskDetail {
+        note: None,
         summary: summary(),
         artifacts: vec![],
         history: vec![],
