@@ -72,3 +72,73 @@ pub async fn run_once(store: &Store) -> Result<Turn, StoreError> {
     store.write(move |context| search::index(context, &read)).await?;
     Ok(Turn::More)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::search::Hits;
+    use crate::store::{migrations, open, wall_clock};
+
+    /// A store of before there was an index, with that many tasks.
+    fn old_store(folder: &std::path::Path, tasks: i64) {
+        let mut connection = rusqlite::Connection::open(folder.join(open::FILE_NAME)).unwrap();
+        connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
+        migrations::migrate_to(&mut connection, 7).unwrap();
+        let agent =
+            "INSERT INTO agents (id, name, registered_url, origin, use_card_url, allow_http, created_at_ms)
+                     VALUES (1, 'demo', 'u', 'o', 0, 0, 0)";
+        connection.execute(agent, []).unwrap();
+        for key in 1..=tasks {
+            let sql = "INSERT INTO tasks (id, agent_id, task_id, title, state, raw_state, status_json, settled,
+                           following, mode, mode_since_ms, attempt, credential_version, source, created_at_ms,
+                           updated_at_ms)
+                       VALUES (?1, 1, 't-' || ?1, ?2, 'completed', '', ?3, 1, 'ended', 'ended', 0, 0, 0, 'send', 0, ?1)";
+            let status = r#"{"state":"TASK_STATE_COMPLETED"}"#;
+            connection.execute(sql, (key, format!("old work {key}"), status)).unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn what_was_there_before_the_index_is_indexed_in_steps_and_then_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        old_store(folder.path(), 150);
+        let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
+        let found = async |expression: &'static str| {
+            let found = store.read(move |connection| search::hits(connection, expression)).await.unwrap();
+            let Hits::Keys(keys) = found else { panic!("they are few") };
+            keys.len()
+        };
+        assert_eq!(found("work").await, 0, "opening the store waits for no index");
+        assert_eq!(run_once(&store).await.unwrap(), Turn::More);
+        assert_eq!(found("work").await, 64, "a turn is a little");
+        assert_eq!(store.read(search::left).await.unwrap(), 86);
+        assert_eq!((found("150").await, found("1").await), (1, 0), "the newest come first");
+        while run_once(&store).await.unwrap() == Turn::More {}
+        assert_eq!(found("work").await, 150);
+        assert!(!store.read(search::has_old).await.unwrap());
+        store.close(Duration::from_secs(5)).await.unwrap();
+        let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
+        assert_eq!(run_once(&store).await.unwrap(), Turn::Done, "a later start has nothing to do");
+    }
+
+    #[tokio::test]
+    async fn a_task_is_asked_alone_what_all_are_asked_together() {
+        let folder = tempfile::tempdir().unwrap();
+        old_store(folder.path(), 30);
+        let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
+        while run_once(&store).await.unwrap() == Turn::More {}
+        let same = store.read(|connection| {
+            let expression = r#""work" NOT ("7" OR "8")"#;
+            let together = search::hits(connection, expression)?;
+            let alone = Hits::Asked(expression.to_owned());
+            let mut held = 0;
+            for key in 0..=31 {
+                let holds = together.holds(connection, key)?;
+                assert_eq!(holds, alone.holds(connection, key)?, "task {key}");
+                held += usize::from(holds);
+            }
+            Ok(held)
+        });
+        assert_eq!(same.await.unwrap(), 28);
+    }
+}

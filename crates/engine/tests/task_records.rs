@@ -279,3 +279,28 @@ async fn a_flood_of_progress_fills_neither_the_timeline_nor_loses_the_end() {
     let ended = |change: &&ChangeRow| change.kind == "status" && change.body_json.contains("completed");
     assert_eq!(last.iter().filter(ended).count(), 1, "a new state is always announced");
 }
+
+#[tokio::test]
+async fn progress_moves_a_task_up_every_ten_seconds_and_is_heard_of_at_once() {
+    let world = World::new().await;
+    let key = world.adopt(working()).await;
+    let told =
+        |row: &tasks::TaskRow| (row.updated_at_ms, row.confirmed_at_ms.unwrap(), row.confirmed_by.unwrap());
+    let words = |row: &tasks::TaskRow| row.status_json.contains("step");
+    world.pass_a_second();
+    world.events(key, 2, vec![status("working", "step 1")]).await;
+    assert_eq!(told(&world.row(key).await), (1_000, 2_000, Channel::Stream), "the first by another channel");
+    for second in 3..=11 {
+        world.pass_a_second();
+        world.events(key, second, vec![status("working", &format!("step {second}")), chunk(true, "x")]).await;
+        let row = world.row(key).await;
+        assert_eq!(told(&row), (1_000, second as i64 * 1_000, Channel::Stream));
+        assert!(words(&row) && row.status_json.contains(&format!("step {second}")), "{}", row.status_json);
+    }
+    world.pass_a_second();
+    world.events(key, 20, vec![chunk(true, "y")]).await;
+    assert_eq!(told(&world.row(key).await), (12_000, 12_000, Channel::Stream), "ten seconds are over");
+    world.pass_a_second();
+    world.events(key, 21, vec![status("input-required", "which?")]).await;
+    assert_eq!(told(&world.row(key).await), (13_000, 13_000, Channel::Stream), "a question is no progress");
+}

@@ -29,6 +29,12 @@ pub fn migrate(connection: &mut Connection) -> rusqlite::Result<u32> {
     migrate_with(connection, STEPS)
 }
 
+/// As a program of that version left it.
+#[cfg(test)]
+pub(crate) fn migrate_to(connection: &mut Connection, version: usize) -> rusqlite::Result<u32> {
+    migrate_with(connection, &STEPS[..version])
+}
+
 fn migrate_with(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<u32> {
     let before = version(connection)?;
     for (index, step) in steps.iter().enumerate().skip(before as usize) {

@@ -28,9 +28,9 @@ use super::verdicts::{self, Settled};
 use super::writer::WriteContext;
 use super::{ends, notices, outbox, search};
 
-/// Lists are in the order of the last change. Progress within a state moves a task up at most this often: two
-/// indexes hold that time, and writing both at every event would cost a fifth of it. When a task was last heard
-/// of is exact, in `confirmed_at_ms`.
+/// Lists are in the order of the last change. Progress within a state moves a task up at most this often: several
+/// indexes hold that time, and a statement that names it writes them all, whether it is another or not. When a task
+/// was last heard of is exact, in `confirmed_at_ms`.
 const PROGRESS_MS: i64 = 10_000;
 /// Bytes of text in kept records, roughly.
 const BUDGET: usize = 64 << 20;
@@ -52,6 +52,29 @@ struct Kept {
 struct Held {
     record: TaskRecord,
     news: Allowance,
+    /// What the row's indexes were last told; none: not since it was loaded.
+    listed: Option<Listed>,
+}
+
+/// What lists go by. Whoever else moves the task up makes it older than the row, which does no harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Listed {
+    updated_at_ms: i64,
+    by: Channel,
+    state: TaskState,
+    settled: bool,
+}
+
+impl Listed {
+    /// Progress that lists need not know of: the same state, heard in the same way, a moment later.
+    fn stands(self, now_ms: i64, record: &TaskRecord, channel: Channel, has_changed: bool) -> bool {
+        let state = record.state();
+        let is_recent = (0..=PROGRESS_MS).contains(&(now_ms - self.updated_at_ms));
+        (self.by, self.state, self.settled) == (channel, state, record.settled)
+            && !state.is_terminal()
+            && !state.is_interrupted()
+            && (is_recent || !has_changed)
+    }
 }
 
 /// How much of a task's news goes into its timeline. Beyond it progress is merged into the task but not announced;
@@ -170,7 +193,13 @@ pub fn adopt(
         stale: false,
         regressed: false,
     };
-    let held = Held { record, news: Allowance::new(NEWS, context.now_ms) };
+    let listed = Some(Listed {
+        updated_at_ms: context.now_ms,
+        by: adoption.channel,
+        state: record.state(),
+        settled: record.settled,
+    });
+    let held = Held { record, news: Allowance::new(NEWS, context.now_ms), listed };
     context.state.of::<Records>().put(key, held);
     Ok((key, applied))
 }
@@ -372,7 +401,7 @@ fn take_or_load(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Held, St
     if !record.state().is_terminal() {
         gateway_log::resume(context, key)?;
     }
-    Ok(Held { record, news: Allowance::new(NEWS, context.now_ms) })
+    Ok(Held { record, news: Allowance::new(NEWS, context.now_ms), listed: None })
 }
 
 fn applied(record: &TaskRecord, outcome: &Outcome, regressed: bool) -> Applied {
@@ -478,16 +507,26 @@ fn store_outcome(
         search::set_due(context, key)?;
     }
     let told = told(outcome, record.state());
-    if row_changed {
-        update_row(context, key, record, channel, waits_anew)?;
+    let has_changed = !outcome.changes.is_empty();
+    if held.listed.is_some_and(|listed| listed.stands(context.now_ms, record, channel, has_changed)) {
+        note_progress(context, key, task, row_changed)?;
     } else {
-        let content_changed = !outcome.changes.is_empty();
-        let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL, trouble_since_ms = NULL,
-                       updated_at_ms = CASE WHEN ?4 AND ?2 - updated_at_ms NOT BETWEEN 0 AND ?5
-                                            THEN ?2 ELSE updated_at_ms END
-                   WHERE id = ?1";
-        let values = (key, context.now_ms, channel.word(), content_changed, PROGRESS_MS);
-        context.tx.prepare_cached(sql)?.execute(values)?;
+        held.listed = None;
+        if row_changed {
+            update_row(context, key, record, channel, waits_anew)?;
+        } else {
+            let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL,
+                           trouble_since_ms = NULL,
+                           updated_at_ms = CASE WHEN ?4 AND ?2 - updated_at_ms NOT BETWEEN 0 AND ?5
+                                                THEN ?2 ELSE updated_at_ms END
+                       WHERE id = ?1";
+            let values = (key, context.now_ms, channel.word(), has_changed, PROGRESS_MS);
+            context.tx.prepare_cached(sql)?.execute(values)?;
+        }
+        let sql = "SELECT updated_at_ms FROM tasks WHERE id = ?1";
+        let updated_at_ms = context.tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
+        let (state, settled) = (record.state(), record.settled);
+        held.listed = Some(Listed { updated_at_ms, by: channel, state, settled });
     }
     match told {
         Some(told) => outbox::handle_change(context, key, told),
@@ -513,6 +552,34 @@ fn told(outcome: &Outcome, state: TaskState) -> Option<outbox::Told> {
     let confirmed = changes.contains(&TaskChange::Settled)
         && changes.iter().any(|change| is_news(change) && *change != TaskChange::Settled);
     (reached || confirmed).then_some(outbox::Told::Reached(state))
+}
+
+/// That we heard, and the words of it: no column that an index has.
+fn note_progress(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    task: &Task,
+    row_changed: bool,
+) -> Result<(), StoreError> {
+    if !row_changed {
+        let sql =
+            "UPDATE tasks SET confirmed_at_ms = ?2, trouble = NULL, trouble_since_ms = NULL WHERE id = ?1";
+        context.tx.prepare_cached(sql)?.execute((key, context.now_ms))?;
+        return Ok(());
+    }
+    let sql = "UPDATE tasks SET context_id = ?2, raw_state = ?3, status_json = ?4, metadata_json = ?5,
+                   extra_json = ?6, confirmed_at_ms = ?7, trouble = NULL, trouble_since_ms = NULL
+               WHERE id = ?1";
+    context.tx.prepare_cached(sql)?.execute(rusqlite::params![
+        key,
+        task.context_id.as_ref().map(|id| id.as_str()),
+        task.status.raw_state,
+        v1::status(&task.status, Extras::Keep).to_string(),
+        object_json(&task.metadata),
+        object_json(&task.extra),
+        context.now_ms,
+    ])?;
+    Ok(())
 }
 
 fn update_row(
