@@ -14,12 +14,13 @@ import { Agent } from "./agent.mjs";
 import { agentOutput } from "./agent_output.mjs";
 import { axeSource, launch, open } from "./browser.mjs";
 import { check, count, show, waitUntil } from "./checks.mjs";
+import { finding, health, keeping, settings } from "./desk.mjs";
 import { Engine } from "./engine.mjs";
 import { foreignPage } from "./foreign.mjs";
 import { gateway } from "./gateway.mjs";
 import { inbox } from "./inbox.mjs";
 import { PEERS, withPeer } from "./peers.mjs";
-import { play } from "./story.mjs";
+import { play, TITLES } from "./story.mjs";
 
 const LIMIT_MS = 600_000;
 
@@ -156,11 +157,11 @@ async function keyboard(browser, engine, agent) {
   await waitUntil("the first choice", async () => (await place()) === before);
   check("j and k move the choice", true);
   await keys.press("/");
-  await keys.type("state:needs nothing-like-this");
+  await keys.type("nothing-like-this");
   await page.getByText("No task matches").waitFor();
   await keys.press("Escape");
   await keys.press("Escape");
-  check("the search filters what is loaded", true);
+  check("the search says when nothing fits", true);
   await page.evaluate(() => document.activeElement?.blur());
   await keys.press("?");
   await page.getByRole("dialog", { name: "Keys" }).waitFor();
@@ -308,17 +309,46 @@ async function looks(browser, engine, story) {
     await page.keyboard.press("Escape");
     check(`${colorScheme}: no breach of the accessibility rules`, found.length === 0, found);
     await page.getByRole("link", { name: "Tasks" }).click();
-    for (const [width, height] of [[720, 480], [640, 400], [1600, 1000], [2200, 1200]]) {
-      await page.setViewportSize({ width, height });
-      await page.waitForTimeout(100);
-      const over = await page.evaluate(() => {
-        const root = document.documentElement;
-        return [root.scrollWidth - innerWidth, root.scrollHeight - innerHeight];
-      });
-      check(`${colorScheme}: everything fits into ${width} × ${height}`, over.every((by) => by <= 0), over);
-    }
+    await sizes(page, colorScheme, story);
     await page.context().close();
   }
+}
+
+/** From a small window, or a large one at 200 %, to four times a common one. */
+const SIZES = [[640, 400], [720, 480], [1024, 640], [1600, 1000], [3840, 2160]];
+const PLACES = ["tasks", "needs-you", "inbox", "gateway", "agents", "health", "settings/general", "settings/notices", "settings/keys", "settings/appearance"];
+
+/** The page itself never scrolls, and nothing that can be pressed reaches out of it. */
+async function sizes(page, colorScheme, story) {
+  await show(page, story.tasks.get(TITLES.find((title) => title.length > 150)));
+  const out = [];
+  for (const [width, height] of SIZES) {
+    await page.setViewportSize({ width, height });
+    for (const place of PLACES) {
+      if (place !== "tasks") await page.evaluate((to) => (location.hash = `#/${to}`), place);
+      await page.waitForTimeout(120);
+      const found = await page.evaluate(() => {
+        const root = document.documentElement;
+        const over = [root.scrollWidth - innerWidth, root.scrollHeight - innerHeight];
+        const scrolls = (element) => {
+          for (let at = element.parentElement; at; at = at.parentElement) {
+            if (/auto|scroll/.test(getComputedStyle(at).overflowX) && at.scrollWidth > at.clientWidth) return true;
+          }
+          return false;
+        };
+        const cut = [...document.querySelectorAll("button, a, input, select, textarea")]
+          .filter((one) => {
+            const box = one.getBoundingClientRect();
+            return box.width > 1 && box.height > 1 && (box.right > innerWidth + 0.5 || box.left < -0.5) && !scrolls(one);
+          })
+          .map((one) => (one.textContent || one.getAttribute("aria-label") || one.tagName).trim().slice(0, 30));
+        return over.some((by) => by > 0) || cut.length > 0 ? { over, cut } : null;
+      });
+      if (found) out.push({ width, height, place, ...found });
+    }
+    await show(page, story.tasks.get(TITLES.find((title) => title.length > 150)));
+  }
+  check(`${colorScheme}: from 640 × 400 to 3840 × 2160 nothing scrolls away and nothing is cut`, out.length === 0, out);
 }
 
 async function engineGone(browser, engine) {
@@ -351,6 +381,10 @@ const stories = {
   agents: () => agents(browser, fresh, agent),
   inbox: () => inbox(browser, breaches),
   gateway: () => gateway(browser, breaches),
+  finding: () => finding(browser, breaches),
+  keeping: () => keeping(browser, breaches),
+  settings: () => settings(browser, breaches),
+  health: () => health(browser, breaches),
   "hostile text": () => hostile(browser, fresh, agent),
   "agent output": () => agentOutput(browser, fresh),
   ...Object.fromEntries(PEERS.map((peer) => [`peer ${peer.name}`, () => withPeer(browser, peer)])),

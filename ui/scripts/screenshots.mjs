@@ -93,9 +93,16 @@ try {
     await page.keyboard.press("?");
     await shoot(page, "keys");
     await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: /things need a look/ }).click();
+    await page.getByRole("link", { name: "Health" }).click();
+    await page.getByRole("button", { name: "Self-test" }).click();
+    await page.getByText(/of \d+ well/).waitFor();
     await shoot(page, "health");
-    await page.keyboard.press("Escape");
+    await page.keyboard.press("Control+,");
+    for (const part of ["Notices", "Security", "Appearance"]) {
+      await page.getByRole("link", { name: part, exact: true }).click();
+      await page.getByRole("heading", { name: part, exact: true, level: 2 }).waitFor();
+      await shoot(page, `settings-${part.toLowerCase()}`);
+    }
     await page.getByRole("link", { name: "Inbox" }).click();
     await page.locator("[role=listbox]").getByRole("option", { name: /ahead/ }).click();
     await page.getByRole("rowheader", { name: "/status/state" }).waitFor();

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { readPasted, words } from "./curl";
+import type { Agent } from "../api/types";
+import { readPasted, taskAsCurl, words } from "./curl";
 
 test("an address alone is an address, with or without its scheme", () => {
   expect(readPasted(" https://agent.example/.well-known/agent-card.json ")).toEqual({
@@ -69,4 +70,31 @@ test("what names no http address is refused", () => {
 
 test("quotes and continued lines are read as a shell does", () => {
   expect(words(`a 'b "c' "d\\"e" f\\ g \\\n h ''`)).toEqual(["a", 'b "c', 'd"e', "f g", "h", ""]);
+});
+
+test("the line that reads a task speaks the agent's version, and its secret is masked", () => {
+  const agent = {
+    url: "https://agent.example/",
+    interfaceUrl: "https://agent.example/a2a",
+    binding: "JSONRPC",
+    dialect: "0.3",
+    pinnedDialect: null,
+    credential: { kind: "bearer", changedAt: null },
+  } as unknown as Agent;
+  const old = taskAsCurl({ id: "it's" }, agent);
+  expect(words(old)).toEqual([
+    ..."curl -X POST -H".split(" "),
+    "Content-Type: application/json",
+    "-H",
+    "Authorization: Bearer ***",
+    "--data-raw",
+    '{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":"it\'s"}}',
+    "https://agent.example/a2a",
+  ]);
+  const now = taskAsCurl({ id: "t" }, { ...agent, dialect: "1.0", credential: null } as unknown as Agent);
+  expect(now).toContain("A2A-Version: 1.0");
+  expect(now).toContain('"GetTask"');
+  expect(now).not.toContain("***");
+  const rest = { ...agent, dialect: "1.0", binding: "HTTP+JSON" } as unknown as Agent;
+  expect(words(taskAsCurl({ id: "a/b" }, rest)).at(-1)).toBe("https://agent.example/a2a/tasks/a%2Fb");
 });

@@ -1,5 +1,8 @@
-/** Reads a pasted line: an address, or a curl command with its Authorization header. Pure. Nothing is run or fetched. */
-import type { Credential } from "../api/types";
+/**
+ * Reads a pasted line: an address, or a curl command with its Authorization header; and writes one. Pure. Nothing is
+ * run or fetched.
+ */
+import type { Agent, Credential, TaskSummary } from "../api/types";
 
 export interface Pasted {
   url: string;
@@ -142,4 +145,40 @@ export function readPasted(line: string): Pasted | null {
   }
   const credential = credentialOf(headers, user);
   return { url: address.href, name: nameFor(address), ...(credential ? { credential } : {}) };
+}
+
+/** A word of a shell line. */
+export const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The line that reads a task at its agent, in the words of the agent's own version. Secrets are three stars. */
+export function taskAsCurl(task: Pick<TaskSummary, "id">, agent: Agent): string {
+  const dialect = agent.pinnedDialect ?? agent.dialect;
+  const version = dialect === "1.0" ? [`-H ${quoted("A2A-Version: 1.0")}`] : [];
+  const credential = ((): string[] => {
+    switch (agent.credential?.kind) {
+      case undefined:
+        return [];
+      case "basic":
+        return [`-H ${quoted("Authorization: Basic ***")}`];
+      case "headers":
+        return [`-H ${quoted("***: ***")}`];
+      default:
+        return [`-H ${quoted("Authorization: Bearer ***")}`];
+    }
+  })();
+  const address = agent.interfaceUrl ?? agent.url;
+  if (agent.binding === "HTTP+JSON") {
+    const place = `${address.replace(/\/$/, "")}/tasks/${encodeURIComponent(task.id)}`;
+    return ["curl", ...version, ...credential, quoted(place)].join(" \\\n  ");
+  }
+  const method = dialect === "0.3" ? "tasks/get" : "GetTask";
+  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { id: task.id } });
+  return [
+    "curl -X POST",
+    `-H ${quoted("Content-Type: application/json")}`,
+    ...version,
+    ...credential,
+    `--data-raw ${quoted(body)}`,
+    quoted(address),
+  ].join(" \\\n  ");
 }

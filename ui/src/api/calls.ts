@@ -15,11 +15,14 @@ import type {
   NewClient,
   Notice,
   Page,
+  Quiet,
   ReconcileItem,
   Rendered,
   Replay,
   ReportCard,
+  SavedView,
   SendOutcome,
+  Setting,
   Target,
   TaskDetail,
   TaskSummary,
@@ -41,7 +44,11 @@ function paramsOf(query: object): string {
 }
 
 export interface TaskQuery {
+  /** Words and keys, as the search field takes them. */
+  q?: string;
   open?: boolean;
+  agent?: string;
+  state?: string;
   limit?: number;
   cursor?: string;
 }
@@ -93,6 +100,15 @@ export class Calls {
     return this.put(`${taskPath(task)}/archive`, { archived });
   }
 
+  muteTask(task: string, muted: boolean): Promise<TaskSummary> {
+    return this.put(`${taskPath(task)}/mute`, { muted });
+  }
+
+  /** An empty text takes the note away. */
+  noteTask(task: string, text: string): Promise<TaskSummary> {
+    return this.put(`${taskPath(task)}/note`, { text });
+  }
+
   followTask(task: string, following: "on" | "paused"): Promise<TaskSummary> {
     return this.put(`${taskPath(task)}/follow`, { following });
   }
@@ -133,7 +149,9 @@ export class Calls {
     return this.get(`${agentPath(agent)}/report`);
   }
 
-  inbox(query: { limit?: number; cursor?: string; task?: string } = {}): Promise<Page<Callback>> {
+  inbox(
+    query: { q?: string; limit?: number; cursor?: string; task?: string; verdict?: string } = {},
+  ): Promise<Page<Callback>> {
     return this.get(`/inbox?${paramsOf(query)}`);
   }
 
@@ -202,12 +220,57 @@ export class Calls {
     return this.post(`${agentPath(agent)}/watch`, { taskId });
   }
 
-  snooze(task: string, minutes: number): Promise<TaskSummary> {
-    return this.post(`${taskPath(task)}/snooze`, { minutes });
+  snooze(task: string, until: Date): Promise<TaskSummary> {
+    return this.post(`${taskPath(task)}/snooze`, { until: until.toISOString() });
+  }
+
+  wake(task: string): Promise<TaskSummary> {
+    return this.host.request("DELETE", `${taskPath(task)}/snooze`) as Promise<TaskSummary>;
+  }
+
+  async views(): Promise<SavedView[]> {
+    const of = (screen: string): Promise<Page<SavedView>> => this.get(`/views?screen=${screen}`);
+    return (await Promise.all([of("tasks"), of("inbox")])).flatMap((page) => page.items);
+  }
+
+  saveView(screen: string, name: string, query: string): Promise<SavedView> {
+    return this.put(`/views/${screen}/${encodeURIComponent(name)}`, { query });
+  }
+
+  forgetView(screen: string, name: string): Promise<unknown> {
+    return this.host.request("DELETE", `/views/${screen}/${encodeURIComponent(name)}`);
+  }
+
+  async settings(): Promise<Setting[]> {
+    return (await this.get<Page<Setting>>("/settings")).items;
+  }
+
+  setSetting(key: string, value: string): Promise<Setting> {
+    return this.put(`/settings/${encodeURIComponent(key)}`, { value });
+  }
+
+  unsetSetting(key: string): Promise<Setting> {
+    return this.host.request("DELETE", `/settings/${encodeURIComponent(key)}`) as Promise<Setting>;
   }
 
   testNotice(): Promise<Notice> {
     return this.post("/notices/test");
+  }
+
+  notices(limit: number): Promise<Page<Notice>> {
+    return this.get(`/notices?${paramsOf({ limit })}`);
+  }
+
+  quiet(): Promise<Quiet> {
+    return this.get("/quiet");
+  }
+
+  quietFor(wanted: { minutes: number } | { until: "tomorrow" }): Promise<Quiet> {
+    return this.put("/quiet", wanted);
+  }
+
+  endQuiet(): Promise<Quiet> {
+    return this.host.request("DELETE", "/quiet") as Promise<Quiet>;
   }
 
   health(): Promise<Health> {

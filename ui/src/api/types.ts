@@ -32,6 +32,15 @@ export type Attempt = Schemas["AttemptView"];
 export type SendOutcome = Schemas["SendOutcome"];
 export type Change = Schemas["ChangeView"] & Readonly<Record<string, unknown>>;
 
+export type Setting = Schemas["SettingView"];
+export interface Quiet {
+  quiet: boolean;
+  until: string | null;
+  urgent: string[];
+}
+export type SearchHit = NonNullable<TaskSummary["hit"]>;
+export type SavedView = Schemas["SavedView"];
+
 /** Agent text as the engine parsed it: the page builds nodes from this, never markup. */
 export type Rendered = Schemas["RenderedView"];
 export type Block = Schemas["BlockView"];

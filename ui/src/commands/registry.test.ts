@@ -47,6 +47,28 @@ test("single letters are off while somebody writes, others are not", () => {
   expect(isWriting(document.createElement("button"))).toBe(false);
 });
 
+test("single letters can be switched off as a group, and named keys stay", () => {
+  const commands = [
+    command("reply", { keys: ["r"] }),
+    command("curl", { keys: ["Shift+y"] }),
+    command("keys", { keys: ["?"] }),
+    command("back", { keys: ["Escape"] }),
+    command("tasks", { keys: ["Mod+2"] }),
+  ];
+  const found = ["r", "Shift+y", "?", "Escape", "Mod+2"].map(
+    (keys) => commandFor(commands, keys, false, false)?.id,
+  );
+  expect(found).toEqual([undefined, undefined, undefined, "back", "tasks"]);
+});
+
+test("every key of the design leads somewhere", () => {
+  const commands = allCommands({} as App, () => undefined);
+  const keys = new Set(commands.flatMap((one) => one.keys));
+  const designed =
+    "Mod+k Mod+1 Mod+2 Mod+3 Mod+4 Mod+5 Mod+6 j k ArrowUp ArrowDown Enter Escape / r Shift+r Mod+Shift+r w n x s m p e y Shift+y [ ] ? Mod+,";
+  expect(designed.split(" ").filter((one) => !keys.has(one))).toEqual([]);
+});
+
 test("a command that makes no sense now has no key and no line", () => {
   const commands = [command("cancel", { keys: ["x"], when: () => false })];
   expect(commandFor(commands, "x", false)).toBeUndefined();

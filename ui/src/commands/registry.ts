@@ -34,8 +34,10 @@ export function commandFor(
   commands: readonly Command[],
   keys: string,
   writing: boolean,
+  /** False where the user has switched single letters off: then only keys with Ctrl, Command or Alt, and named ones. */
+  letters = true,
 ): Command | undefined {
-  if (writing && isPlain(keys)) return undefined;
+  if ((writing || !letters) && isPlain(keys)) return undefined;
   return commands.find((command) => command.keys.includes(keys) && command.when());
 }
 

@@ -1,6 +1,8 @@
 /** What the user can do. Each says what came of it; a failure says what it means for the task. */
 import { CallError } from "../host/host";
 import type { Credential, NewAgent, ReconcileItem, TaskSummary } from "../api/types";
+import { taskAsCurl } from "../agents/curl";
+import { asCurl } from "./inbox";
 import type { Model } from "./model.svelte";
 import type { View } from "./view.svelte";
 import { isTerminal, stateWord } from "./words";
@@ -95,6 +97,18 @@ export class Actions {
     await this.model.readAll();
   }
 
+  async testAgent(name: string): Promise<void> {
+    await this.attempt(async () => {
+      const test = await this.model.calls.testAgent(name);
+      const notes = test.notes.map(sentence).join(" ");
+      this.view.say(
+        `${name} ${test.reachable ? "answers" : "does not answer; its tasks stay as last known"}. ${notes}`.trim(),
+        test.reachable ? "info" : "error",
+      );
+    });
+    await this.model.readAll();
+  }
+
   /** A callback of our own in each dialect, through the inbox's own socket. */
   async testInbox(): Promise<void> {
     await this.attempt(async () => {
@@ -153,17 +167,32 @@ export class Actions {
     });
   }
 
-  async archive(task: TaskSummary): Promise<void> {
+  async toggleArchive(task: TaskSummary): Promise<void> {
+    const to = !task.archived;
     await this.attempt(async () => {
-      this.model.put(await this.model.calls.archiveTask(task.task, true));
-      if (this.view.task === task.task) this.view.task = null;
-      this.view.say("Archived. It stays followed until it ends.", "info", {
+      this.model.put(await this.model.calls.archiveTask(task.task, to));
+      if (to && this.view.task === task.task) this.view.task = null;
+      this.view.say(to ? "Archived. It stays followed until it ends." : "Taken out of the archive.", "info", {
         label: "Undo",
         run: () =>
           void this.attempt(async () => {
-            this.model.put(await this.model.calls.archiveTask(task.task, false));
+            this.model.put(await this.model.calls.archiveTask(task.task, !to));
           }),
       });
+    });
+  }
+
+  async toggleMute(task: TaskSummary): Promise<void> {
+    await this.attempt(async () => {
+      this.model.put(await this.model.calls.muteTask(task.task, !task.muted));
+      this.view.say(task.muted ? "Its notices are shown again." : "Muted: it shows no notices any more.");
+    });
+  }
+
+  /** False where it was refused: what was written is not lost then. */
+  note(task: string, text: string): Promise<boolean> {
+    return this.attempt(async () => {
+      this.model.put(await this.model.calls.noteTask(task, text));
     });
   }
 
@@ -178,12 +207,55 @@ export class Actions {
     });
   }
 
-  /** Takes the notice of a waiting task off the desktop for an hour; the task stays in the list. */
-  async snooze(task: string): Promise<void> {
+  /** A question that is put off leaves what needs the user, and comes back by itself with a notice. */
+  async snooze(task: string, until: Date): Promise<void> {
     await this.attempt(async () => {
-      this.model.put(await this.model.calls.snooze(task, 60));
-      this.view.say("The notice comes back in an hour. The task still waits.");
+      this.model.put(await this.model.calls.snooze(task, until));
+      this.view.say("Snoozed. The task still waits, and comes back then.", "info", {
+        label: "Undo",
+        run: () => void this.wake(task),
+      });
     });
+  }
+
+  async wake(task: string): Promise<void> {
+    await this.attempt(async () => {
+      this.model.put(await this.model.calls.wake(task));
+    });
+  }
+
+  /** Throws what the engine refused. */
+  async saveView(screen: "tasks" | "inbox", name: string, query: string): Promise<void> {
+    await this.model.calls.saveView(screen, name, query);
+    await this.model.readViews();
+  }
+
+  async forgetView(screen: "tasks" | "inbox", name: string): Promise<void> {
+    const before = this.model.views.find((one) => one.screen === screen && one.name === name);
+    await this.attempt(async () => {
+      await this.model.calls.forgetView(screen, name);
+      await this.model.readViews();
+      this.view.say(`The view ${name} is forgotten.`, "info", {
+        label: "Undo",
+        run: () =>
+          void this.attempt(async () => {
+            if (before) await this.saveView(screen, name, before.query);
+          }),
+      });
+    });
+  }
+
+  async copyCallbackAsCurl(id: string): Promise<void> {
+    await this.attempt(async () => {
+      await this.copy(asCurl(await this.model.calls.callback(id)), "curl line, its secrets masked,");
+    });
+  }
+
+  /** The line that reads the task at its agent. The credential is not in it: the page never has one. */
+  async copyTaskAsCurl(task: TaskSummary): Promise<void> {
+    const agent = this.model.agents.find((one) => one.name === task.agent);
+    if (!agent) this.view.say("Its agent was removed: there is no address to ask.", "error");
+    else await this.copy(taskAsCurl(task, agent), "curl line, its secrets masked,");
   }
 
   /** Shows a notice and says what came of it. */

@@ -1,5 +1,6 @@
 /** What the inbox holds, in words, lines and octets to look at. Pure. */
 import type { Callback, CallbackDetail, Difference, Verdict } from "../api/types";
+import { quoted } from "../agents/curl";
 import { stateWord } from "./words";
 
 export const VERDICTS: readonly Verdict[] = [
@@ -168,8 +169,6 @@ export function hex(text: string): string {
   const more = octets.length - shown.length;
   return more > 0 ? `${rows.join("\n")}\n… and ${more.toLocaleString()} octets more` : rows.join("\n");
 }
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** The request as a curl line. Its secrets are masked: it shows what came and proves nothing. */
 export function asCurl(detail: CallbackDetail): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ANY, entries, matches } from "./list";
+import { ANY, entries, matches, queryOf } from "./list";
 import { task } from "./rows.test";
 import { rowFact, freshness } from "./words";
 
@@ -48,14 +48,19 @@ test("a pinned task leads its group", () => {
   expect(list.map((entry) => entry.key)).toEqual(["heading Running", "demo/kept", "demo/new"]);
 });
 
-test("every word of the search must be found, and prefixes look in one place", () => {
-  const one = task("a", { title: "Migrate billing", agent: "ledger" });
-  const find = (search: string): boolean => matches(one, { ...ANY, search });
-  expect(find("billing MIGRATE")).toBe(true);
-  expect(find("billing nothing")).toBe(false);
-  expect(find("agent:ledg state:working via:stream")).toBe(true);
-  expect(find("agent:billing")).toBe(false);
-  expect(matches(task("b", { state: "input-required" }), { ...ANY, search: "state:needs-input" })).toBe(true);
+test("a search is asked of the engine with the filters beside it, and without one nobody is asked", () => {
+  expect(queryOf(ANY)).toBe("");
+  expect(queryOf({ ...ANY, span: "open", agent: "ledger" })).toBe("");
+  expect(queryOf({ span: "ended", agent: "ledger", state: "failed", search: " rounding " })).toBe(
+    "rounding -is:open agent:ledger state:failed",
+  );
+});
+
+test("the filters hold for the rows that the page has", () => {
+  const one = task("a", { agent: "ledger", state: "failed" });
+  expect(matches(one, { ...ANY, agent: "ledger", state: "failed", span: "ended" })).toBe(true);
+  expect(matches(one, { ...ANY, span: "open" })).toBe(false);
+  expect(matches(one, { ...ANY, agent: "other" })).toBe(false);
 });
 
 test("a row never says only that it is connected", () => {

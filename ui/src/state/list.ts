@@ -1,7 +1,7 @@
 /** Which rows a list shows, in which order and under which headings. Pure. */
 import type { TaskSummary } from "../api/types";
 import { sameDay } from "../time/relative";
-import { isTerminal, modeWord, stateWord } from "./words";
+import { isTerminal } from "./words";
 
 export type Span = "open" | "ended" | "all";
 
@@ -9,7 +9,7 @@ export interface Filter {
   span: Span;
   agent: string;
   state: string;
-  /** Words that all must be found; `state:`, `agent:` and `via:` look in one place only. */
+  /** Asked of the engine, which knows more tasks than the page: {@link queryOf}. */
   search: string;
 }
 
@@ -22,37 +22,26 @@ export function needsYou(task: TaskSummary): boolean {
   return task.needsYou || (task.needsSignIn && !isTerminal(task.state));
 }
 
-function foundIn(place: string, word: string): boolean {
-  return place.toLocaleLowerCase().includes(word);
-}
-
-function matchesWord(task: TaskSummary, word: string): boolean {
-  const [, place, rest] = /^(state|agent|via):(.*)$/.exec(word) ?? [];
-  switch (place) {
-    case "state":
-      return foundIn(
-        `${task.state} ${stateWord(task.state)}`.replaceAll(" ", "-"),
-        (rest ?? "").replaceAll(" ", "-"),
-      );
-    case "agent":
-      return foundIn(task.agent, rest ?? "");
-    case "via":
-      return foundIn(`${task.following.mode} ${modeWord(task.following.mode)} ${task.source}`, rest ?? "");
-    default:
-      return [task.title, task.agent, task.id, stateWord(task.state), task.question ?? ""].some((text) =>
-        foundIn(text, word),
-      );
-  }
-}
-
 export function matches(task: TaskSummary, filter: Filter): boolean {
   const ended = isTerminal(task.state);
   if (filter.span === "open" && ended) return false;
   if (filter.span === "ended" && !ended) return false;
   if (filter.agent !== "" && task.agent !== filter.agent) return false;
   if (filter.state !== "" && task.state !== filter.state) return false;
-  const words = filter.search.toLocaleLowerCase().split(/\s+/).filter(Boolean);
-  return words.every((word) => matchesWord(task, word));
+  return true;
+}
+
+/** What the engine is asked for; empty where the rows that the page has are the answer. */
+export function queryOf(filter: Filter): string {
+  const search = filter.search.trim();
+  if (search === "") return "";
+  return [
+    search,
+    ...(filter.span === "open" ? ["is:open"] : []),
+    ...(filter.span === "ended" ? ["-is:open"] : []),
+    ...(filter.agent === "" ? [] : [`agent:${filter.agent}`]),
+    ...(filter.state === "" ? [] : [`state:${filter.state}`]),
+  ].join(" ");
 }
 
 function newestFirst(at: (task: TaskSummary) => string) {

@@ -7,8 +7,18 @@
  * ```
  */
 import { Calls } from "../api/calls";
-import type { Agent, Change, Health, TaskSummary } from "../api/types";
+import type {
+  Agent,
+  Callback,
+  Change,
+  Health,
+  SavedView,
+  Setting,
+  TaskDetail,
+  TaskSummary,
+} from "../api/types";
 import { CallError, type FeedEvent, type Host, type Link } from "../host/host";
+import { Found } from "./found.svelte";
 import { GatewayRows } from "./gateway.svelte";
 import { InboxRows } from "./inbox.svelte";
 import { dropTask, NO_ROWS, putTasks, replaceTasks, takeChanges, type Rows } from "./rows";
@@ -25,6 +35,14 @@ export class Model {
   readonly calls: Calls;
   readonly inbox: InboxRows;
   readonly gateway: GatewayRows;
+  /** What was searched for, in all that the engine keeps. */
+  readonly foundTasks: Found<TaskSummary>;
+  readonly foundCallbacks: Found<Callback>;
+  /** Null until they were read: only the settings' screen needs them. */
+  settings = $state.raw<readonly Setting[] | null>(null);
+  /** The task that a pane has read: no list need have it. */
+  opened = $state.raw<TaskDetail | null>(null);
+  views = $state.raw<readonly SavedView[]>([]);
   rows = $state.raw<Rows>(NO_ROWS);
   agents = $state.raw<readonly Agent[]>([]);
   health = $state.raw<Health | null>(null);
@@ -46,6 +64,8 @@ export class Model {
     this.calls = new Calls(host);
     this.inbox = new InboxRows(this.calls);
     this.gateway = new GatewayRows(this.calls);
+    this.foundTasks = new Found((query) => this.calls.tasks(query));
+    this.foundCallbacks = new Found((query) => this.calls.inbox(query));
   }
 
   start(): () => void {
@@ -70,6 +90,19 @@ export class Model {
 
   put(...tasks: TaskSummary[]): void {
     this.rows = putTasks(this.rows, tasks);
+    this.foundTasks.replace((found) => {
+      const now = tasks.find((task) => task.task === found.task);
+      return now ? { ...now, hit: found.hit ?? null } : found;
+    });
+  }
+
+  /** The newest that is known of a task, also of one that only a search or its pane has shown. */
+  known(task: string): TaskSummary | undefined {
+    return (
+      this.rows.byRef.get(task) ??
+      this.foundTasks.items.find((one) => one.task === task) ??
+      (this.opened?.task === task ? this.opened : undefined)
+    );
   }
 
   private take(event: FeedEvent): void {
@@ -97,8 +130,15 @@ export class Model {
     const { rows, outdated } = takeChanges(this.rows, changes);
     this.rows = rows;
     try {
-      if (changes.some((change) => change.kind === "callback")) void this.inbox.read();
-      if (outdated.tasks.size > 0) await this.readTasks(outdated.tasks);
+      if (changes.some((change) => change.kind === "callback")) {
+        void this.inbox.read();
+        void this.foundCallbacks.read();
+      }
+      if (changes.some((change) => change.kind === "view")) await this.readViews();
+      if (outdated.tasks.size > 0) {
+        await this.readTasks(outdated.tasks);
+        void this.foundTasks.read();
+      }
       if (outdated.rest || changes.some((change) => change.kind === "following")) await this.readAgents();
     } catch (error) {
       this.fail(error);
@@ -152,6 +192,18 @@ export class Model {
     this.agents = await this.calls.agents();
   }
 
+  async readSettings(): Promise<void> {
+    this.settings = await this.calls.settings();
+  }
+
+  putSetting(setting: Setting): void {
+    this.settings = (this.settings ?? []).map((one) => (one.key === setting.key ? setting : one));
+  }
+
+  async readViews(): Promise<void> {
+    this.views = await this.calls.views();
+  }
+
   private async readVersion(): Promise<void> {
     try {
       this.version = (await this.calls.version()).version;
@@ -171,6 +223,9 @@ export class Model {
         this.readVersion(),
         this.inbox.read(),
         this.gateway.read(),
+        this.readViews(),
+        this.foundTasks.read(),
+        this.foundCallbacks.read(),
       ]);
       this.agents = agents;
       this.health = health;

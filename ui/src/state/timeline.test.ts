@@ -57,3 +57,25 @@ test("a notice is one moment, with what came of it", () => {
     source: "",
   });
 });
+
+test("what the user does with a task is told as that, and not as if it were seen for the first time", () => {
+  const told = (more: object): string => {
+    const [moment] = moments([
+      {
+        seq: 1,
+        at: "2026-01-02T12:00:00.000Z",
+        source: "manual",
+        kind: "task",
+        task: "a/b",
+        ...more,
+      } as never,
+    ]);
+    return moment?.kind === "moment" ? moment.text : "";
+  };
+  expect([
+    told({ muted: true }),
+    told({ note: true }),
+    told({ snoozed: false }),
+    told({ archived: true }),
+  ]).toEqual(["muted", "you wrote a note", "woken from its snooze", "archived"]);
+});

@@ -108,6 +108,13 @@ function describe(change: Change): { text: string; state?: TaskState | null; quo
       if (typeof change["archived"] === "boolean") {
         return { text: change["archived"] ? "archived" : "taken out of the archive" };
       }
+      if (typeof change["muted"] === "boolean") return { text: change["muted"] ? "muted" : "unmuted" };
+      if (typeof change["note"] === "boolean") {
+        return { text: change["note"] ? "you wrote a note" : "you took the note away" };
+      }
+      if (typeof change["snoozed"] === "boolean") {
+        return { text: change["snoozed"] ? "snoozed" : "woken from its snooze" };
+      }
       if (change["settled"] === true) return { text: "the end was read from the agent: final" };
       return { text: "first seen", state: stateOf(textOf(change, "state")) };
     case "notice": {

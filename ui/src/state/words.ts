@@ -126,6 +126,8 @@ export function noticeWord(kind: string): string {
       return "the silence";
     case "lost":
       return "the loss";
+    case "paused":
+      return "the pause";
     default:
       return kind.replaceAll("-", " ");
   }
@@ -200,6 +202,22 @@ export function unreadable(code: string): string | null {
   return because === null
     ? null
     : `The agent's last answer was not taken: ${because}. What is shown is what was known before.`;
+}
+
+/** How an agent knows us. */
+export function credentialWord(kind: string): string {
+  switch (kind) {
+    case "bearer":
+      return "a bearer token";
+    case "basic":
+      return "a user name and password";
+    case "headers":
+      return "headers of its own";
+    case "token-command":
+      return "a command that prints a token";
+    default:
+      return kind;
+  }
 }
 
 function ordinal(n: number): string {
