@@ -110,7 +110,8 @@ export async function inbox(browser, breaches) {
     await page.getByRole("tab", { name: "Verification" }).click();
     await page.getByText("sent, and right", { exact: true }).waitFor();
     check("the proofs are told apart", await page.getByText("not sent, though it was registered").isVisible());
-    await page.getByRole("tab", { name: "Request" }).click();
+    await page.evaluate(() => document.activeElement?.blur());
+    await page.keyboard.press("]");
     await page.getByRole("button", { name: "Octets" }).click();
     await page.getByText(/^000000 {2}7b 22/).waitFor();
     check("the body is shown octet by octet", true);

@@ -41,6 +41,15 @@ async function firstRun(browser, engine) {
   await page.getByRole("button", { name: /^Try the demo/ }).waitFor();
   check("the sign-in leaves the address", !page.url().includes("login"), page.url());
   check("the first run says how the keyring stands", await page.getByText(/The keyring/).first().isVisible());
+  await page.getByRole("button", { name: "Show a test notice" }).click();
+  await page.getByText(/The test notice was not shown|A test notice is on the desktop/).waitFor();
+  check("a test notice says what came of it", true);
+  const found = await breaches(page);
+  check("no breach on the first screen", found.length === 0, found);
+  await page.getByRole("button", { name: "Public address" }).click();
+  await page.getByRole("heading", { name: "Public address", level: 2 }).waitFor();
+  await page.keyboard.press("Control+2");
+  check("what can wait leads to where it is set", true);
   await page.getByRole("button", { name: /^Try the demo/ }).click();
   await page.getByRole("option", { name: /Try Taskbell/ }).waitFor();
   check("the demo task appears", true);

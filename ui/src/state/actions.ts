@@ -5,6 +5,7 @@ import { taskAsCurl } from "../agents/curl";
 import { asCurl } from "./inbox";
 import type { Model } from "./model.svelte";
 import type { View } from "./view.svelte";
+import { noticeTest } from "./selftest";
 import { isTerminal, stateWord } from "./words";
 
 /** The built-in agent, and a text that makes it work, ask once, lose its connection and finish. */
@@ -260,16 +261,8 @@ export class Actions {
 
   /** Shows a notice and says what came of it. */
   async testNotice(): Promise<void> {
-    await this.attempt(async () => {
-      const { outcome, detail } = await this.model.calls.testNotice();
-      const why = detail ? `: ${detail}` : "";
-      if (outcome === "shown") this.view.say("The test notice is on the desktop.");
-      else
-        this.view.say(
-          `The test notice was not shown: ${(outcome ?? "pending").replaceAll("-", " ")}${why}.`,
-          "error",
-        );
-    });
+    const { ok, text } = await noticeTest(this.model.calls);
+    this.view.say(text, ok ? "info" : "error");
   }
 
   async copy(text: string, what: string): Promise<void> {

@@ -2,6 +2,7 @@
 import type { Calls } from "../api/calls";
 import type { Agent } from "../api/types";
 import { messageOf, sentence } from "./actions";
+import { outcomeWord } from "./words";
 
 export interface Line {
   name: string;
@@ -12,6 +13,18 @@ export interface Line {
 const failed =
   (name: string) =>
   (error: unknown): Line[] => [{ name, ok: false, detail: messageOf(error) }];
+
+/** Shows a notice, and says what came of it. */
+export async function noticeTest(calls: Calls): Promise<{ ok: boolean; text: string }> {
+  try {
+    const { outcome, detail } = await calls.testNotice();
+    if (outcome === "shown") return { ok: true, text: "A test notice is on the desktop." };
+    const why = detail ? `: ${detail}` : "";
+    return { ok: false, text: sentence(`the test notice was ${outcomeWord(outcome ?? "pending")}${why}`) };
+  } catch (error) {
+    return { ok: false, text: messageOf(error) };
+  }
+}
 
 /** Tells each line as soon as it is known. Ends with the last. */
 export async function selfTest(
@@ -30,21 +43,7 @@ export async function selfTest(
       })),
     failed("inbox"),
   );
-  const notice = calls.testNotice().then(
-    ({ outcome, detail }): Line[] => [
-      {
-        name: "notices",
-        ok: outcome === "shown",
-        detail:
-          outcome === "shown"
-            ? "A test notice is on the desktop."
-            : sentence(
-                `not shown: ${(outcome ?? "pending").replaceAll("-", " ")}${detail ? `: ${detail}` : ""}`,
-              ),
-      },
-    ],
-    failed("notices"),
-  );
+  const notice = noticeTest(calls).then(({ ok, text }): Line[] => [{ name: "notices", ok, detail: text }]);
   const each = agents.map((agent) =>
     calls.testAgent(agent.name).then(
       (test): Line[] => [
