@@ -316,6 +316,31 @@ async function looks(browser, engine, story) {
     await page.getByRole("button", { name: "Add agent…" }).click();
     await look("add agent");
     await page.keyboard.press("Escape");
+    for (const place of PLACES) {
+      await page.evaluate((to) => (location.hash = `#/${to}`), place);
+      await page.locator("main h1, main h2").first().waitFor({ state: "attached" });
+      await look(place);
+    }
+    await show(page, story.tasks.get("Migrate billing to the new ledger"));
+    await page.getByRole("textbox", { name: "Your answer" }).waitFor();
+    await page.evaluate(() => document.activeElement?.blur());
+    for (const key of ["?", "n", "s", "x"]) {
+      await page.keyboard.press(key);
+      await page.getByRole("dialog").waitFor();
+      await look(`dialog of ${key}`);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    for (const words of ["watch a task", "new client key", "add my agent"]) {
+      await page.keyboard.press("Control+k");
+      await page.keyboard.type(words);
+      await page.keyboard.press("Enter");
+      await page.getByRole("dialog", { name: "Commands" }).waitFor({ state: "detached" });
+      await page.getByRole("dialog").waitFor();
+      await look(`dialog to ${words}`);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
     check(`${colorScheme}: no breach of the accessibility rules`, found.length === 0, found);
     await page.getByRole("link", { name: "Tasks" }).click();
     await sizes(page, colorScheme, story);
