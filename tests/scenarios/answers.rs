@@ -100,3 +100,24 @@ async fn loopback_is_no_boundary() {
         .await;
     assert_eq!(answer.expect("an answer").status(), 403, "another page's origin is refused");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_leaves_as_a_document_an_archive_and_the_files_it_made() {
+    let (gateway, taskbell) = scene().await;
+    let task = taskbell.send("a", "a report").await;
+    gateway.finish(task.id(), "the report");
+    taskbell.wait(&task).await.exits(0);
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let document = taskbell.cli_text(&["export", task.as_str(), "--format", "markdown"]).await;
+    assert!(document.exits(0).stdout.contains("the report"), "{document:?}");
+    let (archive, files) = (at("report.zip"), at("files"));
+    let export = ["export", task.as_str(), "--format", "zip", "-o", &archive, "--artifacts", &files];
+    let written = taskbell.cli(&export).await.ok();
+    assert_eq!(written["files"].as_array().map(Vec::len), Some(2), "{written}");
+    assert!(std::fs::read(&archive).expect("an archive").starts_with(b"PK"));
+    let made = written["files"][1].as_str().expect("a path");
+    assert_eq!(std::fs::read_to_string(made).expect("a file"), "the report");
+    let again = taskbell.cli(&["export", task.as_str(), "-o", &archive]).await;
+    assert_eq!(again.error_code(1), "not_written", "a file that is there is not touched");
+}

@@ -4,12 +4,12 @@ use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_core::search::Screen;
 use taskbell_engine::api::views::{
     AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
-    CredentialRequest, DeliveryView, HealthView, ImportOutcome, InboxTestView, MuteRequest, NewAgentRequest,
-    NewClientRequest, NewClientView, NoteRequest, NoticeView, Page, PageLoginView, PinDialectRequest,
-    PinRequest, ReachView, ReconcileItem, ReconcileRequest, RegisterRequest, RegistrationView,
-    RegistrationsView, ReplayView, ReplyRequest, ReportCardView, ResolvedView, SaveViewRequest, SavedView,
-    SendOutcome, SendRequestView, SettingRequest, SettingView, SnoozeRequest, TargetView, TaskDetail,
-    TaskFilter, TaskSummary, WatchRequest,
+    CredentialRequest, DeliveryView, ExportFormat, ExportView, HealthView, ImportOutcome, InboxTestView,
+    MuteRequest, NewAgentRequest, NewClientRequest, NewClientView, NoteRequest, NoticeView, Page,
+    PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
+    RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
+    ResolvedView, SaveViewRequest, SavedView, SendOutcome, SendRequestView, SettingRequest, SettingView,
+    SnoozeRequest, TargetView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;
@@ -99,6 +99,10 @@ impl Engine {
 
     pub async fn task(&self, task: &TaskRef) -> Answer<TaskDetail> {
         self.0.get(Endpoint::task(task, "")).await
+    }
+
+    pub async fn export(&self, task: &TaskRef, format: ExportFormat) -> Answer<ExportView> {
+        self.0.get(Endpoint::task(task, "export").with("format", format.word())).await
     }
 
     pub async fn delete_task(&self, task: &TaskRef) -> Answer<()> {

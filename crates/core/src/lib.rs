@@ -31,6 +31,7 @@
 //! | where strangers reach the inbox, and a tunnel's words about it | [`public_url`], [`tunnel`] |
 //! | what arrives at the inbox, and whether it proves itself | [`callback`] |
 //! | whether an end was missed, and why | [`missed`] |
+//! | a task as files and a document that leave | [`export`] |
 //! | what people type to find tasks, and where it stands in a text | [`search`] |
 
 pub mod agent;
@@ -40,6 +41,7 @@ pub mod callback_secret;
 pub mod credential;
 pub mod delivery;
 pub mod dialect;
+pub mod export;
 pub mod fault;
 pub mod follow;
 pub mod ids;

@@ -20,8 +20,8 @@ use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
 use crate::api::views::{
-    AgentView, HealthItem, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView, ReportCardView,
-    SettingView, TaskDetail, TaskSummary, UtcTime,
+    AgentView, ExportFormat, ExportView, HealthItem, NoticeView, Page, ReconcileItem, ReconcileRequest,
+    RenderedView, ReportCardView, SettingView, TaskDetail, TaskSummary, UtcTime,
 };
 use crate::claims::{self, Claims};
 use crate::dispatcher::Dispatcher;
@@ -382,6 +382,17 @@ impl Engine {
         tokio::task::spawn_blocking(move || crate::rendered::rendered(&content.0, &content.1))
             .await
             .map_err(|_| EngineError::new("internal", format!("failed to render task {task}")))
+    }
+
+    /// A task as files that leave.
+    pub async fn export(&self, task: &TaskRef, format: ExportFormat) -> Result<ExportView, EngineError> {
+        let detail = self.task(task).await?;
+        let key = self.row(task).await?.key;
+        let content = self.store().read(move |connection| task_content::load(connection, key)).await?;
+        // Packing takes a while.
+        tokio::task::spawn_blocking(move || crate::export::export(&detail, &content.0, format))
+            .await
+            .map_err(|_| EngineError::new("internal", format!("failed to export task {task}")))?
     }
 
     /// Removes a task and what is kept of it. The id is exact here: a prefix that fits one task today is no

@@ -10,6 +10,7 @@
 //! | an agent, called | [`agent_client`] |
 //! | the agents at hand, and whether they can be reached | [`agents`], [`link`] |
 //! | what a user does with tasks | [`tasks`] |
+//! | a task as files that leave, and several files as one | [`export`], [`archive`] |
 //! | sending callbacks, and calling strangers' addresses | [`dispatcher`], [`outbound`], `tls` |
 //! | keeping tasks attached | [`follower`] |
 //! | what came to the inbox, looked at, held against its task again, tried | [`claims`] |
@@ -36,6 +37,7 @@ pub mod agents;
 pub mod api;
 pub mod api_client;
 pub mod api_door;
+pub mod archive;
 pub mod claims;
 pub mod data_dir;
 pub mod demo;
@@ -44,6 +46,7 @@ pub mod due;
 pub mod engine;
 mod entrance;
 pub mod error;
+pub mod export;
 pub mod follower;
 pub mod gateway;
 pub mod guarded;

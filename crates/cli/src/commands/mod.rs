@@ -7,6 +7,7 @@ mod completions;
 mod delivery;
 mod demo_agent;
 mod doctor;
+mod export;
 mod follow;
 mod import;
 mod inbox;
@@ -41,6 +42,7 @@ pub enum Command {
     Import(import::Import),
     Tasks(tasks::Tasks),
     Show(show::Show),
+    Export(export::Export),
     #[command(subcommand)]
     Task(task::Task),
     Follow(follow::Follow),
@@ -81,6 +83,7 @@ impl Command {
             Self::Import(import) => import.run(session).await,
             Self::Tasks(tasks) => tasks.run(session).await,
             Self::Show(show) => show.run(session).await,
+            Self::Export(export) => export.run(session).await,
             Self::Task(task) => task.run(session).await,
             Self::Follow(follow) => follow.run(session).await,
             Self::Wait(wait) => wait.run(session).await,

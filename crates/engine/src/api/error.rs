@@ -71,6 +71,7 @@ fn status_of(code: &str) -> StatusCode {
         | "store_damaged"
         | "store_unreadable"
         | "store_failed"
+        | "not_packed"
         | "token_command_failed" => StatusCode::INTERNAL_SERVER_ERROR,
         keyring if keyring.starts_with("keyring_") => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::BAD_GATEWAY,

@@ -10,9 +10,9 @@ use super::ApiState;
 use super::error::ApiError;
 use super::extract::{ApiJson, Params, TaskPath};
 use super::views::{
-    ArchiveRequest, ErrorBody, FollowRequest, FollowWish, MuteRequest, NoteRequest, Page, PinRequest,
-    ReconcileItem, ReconcileRequest, RenderedView, ReplyRequest, ResolvedView, ShownState, TaskDetail,
-    TaskFilter, TaskSummary,
+    ArchiveRequest, ErrorBody, ExportFormat, ExportView, FollowRequest, FollowWish, MuteRequest, NoteRequest,
+    Page, PinRequest, ReconcileItem, ReconcileRequest, RenderedView, ReplyRequest, ResolvedView, ShownState,
+    TaskDetail, TaskFilter, TaskSummary,
 };
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
@@ -21,6 +21,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(resolve_task))
         .routes(routes!(show_task, delete_task))
         .routes(routes!(show_rendered))
+        .routes(routes!(export_task))
         .routes(routes!(reply))
         .routes(routes!(cancel_task))
         .routes(routes!(pin_task))
@@ -112,6 +113,28 @@ async fn show_rendered(
     TaskPath(task): TaskPath,
 ) -> Result<Json<RenderedView>, ApiError> {
     Ok(Json(state.engine.rendered(&task).await?))
+}
+
+/// A task as files: everything known of it, a document, what it made, or all of that in one archive.
+#[utoipa::path(
+    get, path = "/tasks/{agent}/{taskId}/export", tag = "tasks",
+    params(
+        ("agent" = String, Path), ("taskId" = String, Path, description = "Percent-encoded"),
+        ("format" = ExportFormat, Query),
+    ),
+    responses((status = 200, body = ExportView), (status = "default", body = ErrorBody)),
+)]
+async fn export_task(
+    State(state): State<ApiState>,
+    TaskPath(task): TaskPath,
+    params: Params,
+) -> Result<Json<ExportView>, ApiError> {
+    let params = params.only(&["format"])?;
+    let format = params.text("format")?.and_then(ExportFormat::from_word).ok_or_else(|| {
+        let known = ExportFormat::ALL.map(ExportFormat::word).join(", ");
+        ApiError::bad_request(format!("format is one of {known}"))
+    })?;
+    Ok(Json(state.engine.export(&task, format).await?))
 }
 
 /// Forgets a task here. At its agent nothing happens.

@@ -5,7 +5,7 @@
 //! costs a few inserts and no read. Nobody else holds one: whichever worker brings a frame or an answer,
 //! they meet in this order. Records beyond the budget are dropped and loaded again when needed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde_json::json;
 use taskbell_core::delivery::Lane;
@@ -34,10 +34,14 @@ use super::{ends, notices, outbox, search};
 const PROGRESS_MS: i64 = 10_000;
 /// Bytes of text in kept records, roughly.
 const BUDGET: usize = 64 << 20;
+/// Records of tasks that have ended, kept a little longer for reads that were under way.
+const SETTLED_KEPT: usize = 32;
 
 #[derive(Default)]
 struct Records {
     kept: HashMap<TaskKey, Kept>,
+    /// The oldest first. May name one again, or one that is not kept any more.
+    settled: VecDeque<TaskKey>,
     weight: usize,
     uses: u64,
 }
@@ -84,6 +88,7 @@ const NEWS: Rate = Rate { burst: 1_000.0, a_second: 50.0 };
 impl Remembered for Records {
     fn rolled_back(&mut self) {
         self.kept.clear();
+        self.settled.clear();
         self.weight = 0;
     }
 }
@@ -96,6 +101,11 @@ impl Records {
     }
 
     fn put(&mut self, key: TaskKey, held: Held) {
+        if held.record.settled {
+            self.settled.push_back(key);
+            let forgotten = if self.settled.len() > SETTLED_KEPT { self.settled.pop_front() } else { None };
+            forgotten.map(|oldest| self.take(oldest));
+        }
         let weight = weigh(&held.record.task);
         self.uses += 1;
         self.weight += weight;

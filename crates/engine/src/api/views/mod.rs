@@ -9,6 +9,7 @@ mod agent;
 mod change;
 mod client;
 mod delivery;
+mod export;
 mod health;
 mod inbox;
 mod notice;
@@ -29,6 +30,7 @@ pub use agent::{
 pub use change::ChangeView;
 pub use client::{ClientView, NewClientRequest, NewClientView, TrafficView};
 pub use delivery::{AllowTargetRequest, AttemptView, DeliveryView, TargetView};
+pub use export::{ExportFormat, ExportView, ExportedFileView};
 pub use health::{HealthItem, HealthState, HealthView};
 pub use inbox::{
     CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
