@@ -62,6 +62,10 @@ async fn notices(world: &World, round: usize) {
         let ends = of("finished") + of("failed");
         assert_eq!(ends, 1, "round {round}: the end of {name} is told once: {kinds:?}");
         let questions = of("waiting");
+        if questions > expected.questions {
+            let shown = world.taskbell.show(&TaskName::of(&Value::String(name.clone()))).await;
+            println!("{:#}", shown.0["timeline"]);
+        }
         assert!(
             questions <= expected.questions,
             "round {round}: {name} asked {} times: {kinds:?}",
