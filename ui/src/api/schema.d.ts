@@ -296,6 +296,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tasks/{agent}/{taskId}/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A task as files: everything known of it, a document, what it made, or all of that in one archive. */
+        get: operations["export_task"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{agent}/{taskId}/reply": {
         parameters: {
             query?: never;
@@ -1346,6 +1363,25 @@ export interface components {
             code: string;
             /** @description For people: what was tried and what to do. Never a secret. */
             message: string;
+        };
+        /**
+         * @description As what a task is exported.
+         * @enum {string}
+         */
+        ExportFormat: "json" | "markdown" | "artifacts" | "zip";
+        /** @description Files to keep somewhere else. */
+        ExportView: {
+            files: components["schemas"]["ExportedFileView"][];
+            /** @description Addresses that stand in the task in place of files. Nothing was fetched. */
+            notFetched: string[];
+        };
+        /** @description One of them. Either `text` or `base64` is there. */
+        ExportedFileView: {
+            base64?: string | null;
+            mediaType: string;
+            /** @description Without a path, safe on every system, of no other file here. */
+            name: string;
+            text?: string | null;
         };
         FilePart: {
             /** @description The content in standard base64. */
@@ -2927,6 +2963,39 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RenderedView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    export_task: {
+        parameters: {
+            query: {
+                format: components["schemas"]["ExportFormat"];
+            };
+            header?: never;
+            path: {
+                agent: string;
+                /** @description Percent-encoded */
+                taskId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExportView"];
                 };
             };
             default: {

@@ -117,10 +117,14 @@ async fn openapi() -> impl IntoResponse {
 
 fn parts() -> (Router<ApiState>, OpenApi) {
     #[derive(utoipa::OpenApi)]
-    #[openapi(info(
-        title = "Taskbell control API",
-        description = "For programs of this user on this machine: follow A2A tasks, answer them, read what changed."
-    ))]
+    #[openapi(
+        info(
+            title = "Taskbell control API",
+            description = "For programs of this user on this machine: follow A2A tasks, answer them, read what changed."
+        ),
+        // What only queries use is not found by itself.
+        components(schemas(views::ExportFormat))
+    )]
     struct Document;
 
     let operations = OpenApiRouter::new()
