@@ -114,6 +114,7 @@ GET /api/v1/tasks/{agent}/{taskId}
 PUT /api/v1/tasks/{agent}/{taskId}/archive
 POST /api/v1/tasks/{agent}/{taskId}/cancel
 GET /api/v1/tasks/{agent}/{taskId}/changes
+GET /api/v1/tasks/{agent}/{taskId}/export
 PUT /api/v1/tasks/{agent}/{taskId}/follow
 PUT /api/v1/tasks/{agent}/{taskId}/mute
 PUT /api/v1/tasks/{agent}/{taskId}/note
