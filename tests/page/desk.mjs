@@ -1,4 +1,5 @@
 // Finding, keeping and putting off tasks; settings; health. With the mouse where it is usual, with keys alone where not.
+import { readFileSync } from "node:fs";
 import { Agent } from "./agent.mjs";
 import { open } from "./browser.mjs";
 import { check, show, waitUntil } from "./checks.mjs";
@@ -121,6 +122,18 @@ export async function keeping(browser, breaches) {
       return text.startsWith("curl") && text;
     });
     check("Shift+y copies the read as curl", line.includes("GetTask") && line.includes(agent.url), line);
+
+    await page.getByRole("button", { name: "More…" }).click();
+    await keys.type("export");
+    await keys.press("Enter");
+    await page.getByRole("dialog", { name: "Export the task" }).waitFor();
+    check("no breach in what can be exported", ...none(await breaches(page)));
+    const saved = page.waitForEvent("download");
+    await keys.press("1");
+    const file = await saved;
+    const document = readFileSync(await file.path(), "utf8");
+    check("a task is exported as a document", /\.md$/.test(file.suggestedFilename()) && document.includes("Count the stock"), document);
+    await page.evaluate(() => document.activeElement?.blur());
 
     await keys.press("e");
     await rows(page, /Count the stock/).waitFor({ state: "detached" });

@@ -331,7 +331,7 @@ async function looks(browser, engine, story) {
       await page.keyboard.press("Escape");
       await page.getByRole("dialog").waitFor({ state: "detached" });
     }
-    for (const words of ["watch a task", "new client key", "add my agent"]) {
+    for (const words of ["watch a task", "new client key", "add my agent", "export"]) {
       await page.keyboard.press("Control+k");
       await page.keyboard.type(words);
       await page.keyboard.press("Enter");

@@ -9,6 +9,8 @@ import type {
   Client,
   Credential,
   Delivery,
+  Export,
+  ExportFormat,
   Health,
   InboxTest,
   NewAgent,
@@ -107,6 +109,10 @@ export class Calls {
   /** An empty text takes the note away. */
   noteTask(task: string, text: string): Promise<TaskSummary> {
     return this.put(`${taskPath(task)}/note`, { text });
+  }
+
+  exportTask(task: string, format: ExportFormat): Promise<Export> {
+    return this.get(`${taskPath(task)}/export?format=${format}`);
   }
 
   followTask(task: string, following: "on" | "paused"): Promise<TaskSummary> {

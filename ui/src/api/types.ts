@@ -38,6 +38,9 @@ export interface Quiet {
   until: string | null;
   urgent: string[];
 }
+export type Export = Schemas["ExportView"];
+export type ExportedFile = Schemas["ExportedFileView"];
+export type ExportFormat = Schemas["ExportFormat"];
 export type SearchHit = NonNullable<TaskSummary["hit"]>;
 export type SavedView = Schemas["SavedView"];
 

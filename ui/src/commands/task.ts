@@ -63,6 +63,9 @@ export function taskCommands({ model, view, actions }: App): Command[] {
       hasTask,
       (chosen) => void actions.copy(chosen.task, "Task id"),
     ),
+    command("export", "Export the task…", null, hasTask, (chosen) => {
+      view.dialog = { name: "export", task: chosen.task };
+    }),
     {
       id: "copy-curl",
       title: "Copy as curl, secrets masked",

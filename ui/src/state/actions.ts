@@ -1,10 +1,12 @@
 /** What the user can do. Each says what came of it; a failure says what it means for the task. */
 import { CallError } from "../host/host";
-import type { Credential, NewAgent, ReconcileItem, TaskSummary } from "../api/types";
+import type { Credential, ExportFormat, NewAgent, ReconcileItem, TaskSummary } from "../api/types";
 import { taskAsCurl } from "../agents/curl";
 import { asCurl } from "./inbox";
 import type { Model } from "./model.svelte";
 import type { View } from "./view.svelte";
+import { asFile, sortedOut } from "../text/exported";
+import { save } from "../text/save";
 import { noticeTest } from "./selftest";
 import { isTerminal, stateWord } from "./words";
 
@@ -222,6 +224,24 @@ export class Actions {
   async wake(task: string): Promise<void> {
     await this.attempt(async () => {
       this.model.put(await this.model.calls.wake(task));
+    });
+  }
+
+  async exportTask(task: string, format: ExportFormat): Promise<void> {
+    await this.attempt(async () => {
+      const { files, notFetched } = await this.model.calls.exportTask(task, format);
+      // One's own document and archive run nothing; of an agent's files some may.
+      const { plain, active } =
+        format === "artifacts" ? sortedOut(files) : { plain: files.map(asFile), active: 0 };
+      for (const file of plain) save(file.content(), file.name);
+      const said = [
+        plain.length === 0
+          ? "There is no file to save."
+          : `${plain.length === 1 ? (plain[0]?.name ?? "") : `${String(plain.length)} files`} saved.`,
+        ...(active > 0 ? [`${String(active)} that may run something are only in the archive.`] : []),
+        ...(notFetched.length > 0 ? [`${String(notFetched.length)} addresses were not fetched.`] : []),
+      ];
+      this.view.say(said.join(" "));
     });
   }
 

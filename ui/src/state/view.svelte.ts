@@ -38,6 +38,7 @@ export type DialogName =
   | { name: "remove-target"; id: number; target: string }
   | { name: "cancel"; task: string }
   | { name: "snooze"; task: string }
+  | { name: "export"; task: string }
   | { name: "save-view"; screen: "tasks" | "inbox"; query: string }
   | { name: "save"; file: SavedFile }
   | { name: "link"; url: string; cautions: readonly Caution[] };
