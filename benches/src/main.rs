@@ -51,6 +51,8 @@ enum Command {
     Sweep,
     /// Start, pages and idle memory with a large store
     Start,
+    /// Lists, searches and details with a large store
+    Search,
     /// Durable writes with group commit
     Store,
     /// Callbacks acknowledged at the inbox
@@ -133,6 +135,9 @@ async fn measure(command: Option<Command>, scale: Scale) -> Result<(), Failure> 
     }
     if wants(&Command::Start) {
         failed |= told(rows::start::run(scale, &mut table).await, "start");
+    }
+    if wants(&Command::Search) {
+        failed |= told(rows::search::run(scale, &mut table).await, "search");
     }
     if wants(&Command::Window) {
         failed |= told(rows::window::run(scale, &mut table).await, "window");

@@ -3,6 +3,7 @@
 mod answers;
 mod crashes;
 mod credentials;
+mod finding;
 mod gateway_a;
 mod gateway_b;
 mod keyring;

@@ -10,10 +10,12 @@ use serde_json::{Value, json};
 use taskbell_core::agent::{CardOrigin, PlainHttp};
 use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_engine::agents::manage::AgentWish;
-use taskbell_engine::api::views::{ReconcileRequest, TaskFilter};
+use taskbell_engine::api::views::{Page, ReconcileRequest, TaskFilter};
 use taskbell_engine::api::window::Windows;
+use taskbell_engine::claims::ClaimFilter;
 use taskbell_engine::data_dir::DataDir;
 use taskbell_engine::engine::Engine;
+use taskbell_engine::error::EngineError;
 use taskbell_engine::notifier::Notices;
 use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken, RunningEngine};
 
@@ -48,6 +50,18 @@ pub enum Question {
         task: String,
         times: usize,
     },
+    /// Times of the first page of tasks that a query finds.
+    Find {
+        query: String,
+        times: usize,
+    },
+    /// The same of callbacks.
+    Inbox {
+        query: String,
+        times: usize,
+    },
+    /// Tasks that are not in the full text index yet.
+    ToIndex,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -126,17 +140,18 @@ async fn answer(engine: &Engine, name: &AgentName, question: Question) -> Result
                 cursor,
                 ..TaskFilter::default()
             };
-            let mut rows = 0;
-            let mut ms = Vec::with_capacity(times);
-            for _ in 0..times {
-                let began = Instant::now();
-                let page = engine.tasks(filter.clone()).await?;
-                rows = page.items.len();
-                std::hint::black_box(serde_json::to_vec(&page)?);
-                ms.push(began.elapsed().as_secs_f64() * 1e3);
-            }
-            Ok(json!({ "ms": ms, "rows": rows }))
+            pages(times, || engine.tasks(filter.clone())).await
         }
+        Question::Find { query, times } => {
+            let filter = TaskFilter { query: Some(query), limit: Some(100), ..TaskFilter::default() };
+            pages(times, || engine.tasks(filter.clone())).await
+        }
+        Question::Inbox { query, times } => {
+            let filter = ClaimFilter { query: Some(query), limit: Some(100), ..ClaimFilter::default() };
+            let claims = engine.claims();
+            pages(times, || claims.list(filter.clone())).await
+        }
+        Question::ToIndex => Ok(json!({ "left": engine.tasks_to_index().await? })),
         Question::Show { task, times } => {
             let task = TaskRef { agent: name.clone(), task: TaskId::new(task) };
             let mut ms = Vec::with_capacity(times);
@@ -148,4 +163,21 @@ async fn answer(engine: &Engine, name: &AgentName, question: Question) -> Result
             Ok(json!({ "ms": ms }))
         }
     }
+}
+
+/// Times of a page, read and written as JSON, and how many rows it has.
+async fn pages<T: Serialize, F>(times: usize, mut ask: impl FnMut() -> F) -> Result<Value, Failure>
+where
+    F: Future<Output = Result<Page<T>, EngineError>>,
+{
+    let mut rows = 0;
+    let mut ms = Vec::with_capacity(times);
+    for _ in 0..times {
+        let began = Instant::now();
+        let page = ask().await?;
+        rows = page.items.len();
+        std::hint::black_box(serde_json::to_vec(&page)?);
+        ms.push(began.elapsed().as_secs_f64() * 1e3);
+    }
+    Ok(json!({ "ms": ms, "rows": rows }))
 }

@@ -4,6 +4,7 @@ pub mod dispatcher;
 pub mod gateway;
 pub mod inbox;
 pub mod restart;
+pub mod search;
 pub mod start;
 pub mod store;
 pub mod streams;

@@ -140,12 +140,12 @@ impl Pages {
     }
 }
 
-fn task_id(key: usize) -> String {
+pub(super) fn task_id(key: usize) -> String {
     format!("{key:08x}-5c1e-4f2a-9d3b-0123456789ab")
 }
 
 /// Later keys changed later; all within the last week, so that nothing is pruned.
-fn updated_ms(now_ms: i64, tasks: usize, key: usize) -> i64 {
+pub(super) fn updated_ms(now_ms: i64, tasks: usize, key: usize) -> i64 {
     let week_ms = 7 * 24 * 3_600_000_i64;
     let behind = (tasks - key) as i64;
     now_ms - behind * (week_ms / tasks as i64)

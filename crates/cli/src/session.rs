@@ -53,7 +53,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         let exit = match error.code.as_str() {
-            "usage" => USAGE,
+            // What was written has to be written otherwise.
+            "usage" | "bad_query" | "bad_request" | "note_too_long" => USAGE,
             "outcome_unknown" => OUTCOME_UNKNOWN,
             _ => 1,
         };

@@ -76,7 +76,6 @@ pub async fn run_once(store: &Store) -> Result<Turn, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::search::Hits;
     use crate::store::{migrations, open, wall_clock};
 
     /// A store of before there was an index, with that many tasks.
@@ -104,9 +103,7 @@ mod tests {
         old_store(folder.path(), 150);
         let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
         let found = async |expression: &'static str| {
-            let found = store.read(move |connection| search::hits(connection, expression)).await.unwrap();
-            let Hits::Keys(keys) = found else { panic!("they are few") };
-            keys.len()
+            store.read(move |connection| search::hits(connection, expression)).await.unwrap().len()
         };
         assert_eq!(found("work").await, 0, "opening the store waits for no index");
         assert_eq!(run_once(&store).await.unwrap(), Turn::More);
@@ -119,26 +116,5 @@ mod tests {
         store.close(Duration::from_secs(5)).await.unwrap();
         let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
         assert_eq!(run_once(&store).await.unwrap(), Turn::Done, "a later start has nothing to do");
-    }
-
-    #[tokio::test]
-    async fn a_task_is_asked_alone_what_all_are_asked_together() {
-        let folder = tempfile::tempdir().unwrap();
-        old_store(folder.path(), 30);
-        let (store, _) = Store::open(folder.path(), wall_clock()).unwrap();
-        while run_once(&store).await.unwrap() == Turn::More {}
-        let same = store.read(|connection| {
-            let expression = r#""work" NOT ("7" OR "8")"#;
-            let together = search::hits(connection, expression)?;
-            let alone = Hits::Asked(expression.to_owned());
-            let mut held = 0;
-            for key in 0..=31 {
-                let holds = together.holds(connection, key)?;
-                assert_eq!(holds, alone.holds(connection, key)?, "task {key}");
-                held += usize::from(holds);
-            }
-            Ok(held)
-        });
-        assert_eq!(same.await.unwrap(), 28);
     }
 }

@@ -291,11 +291,7 @@ fn walk_keys(
         && let Some(row) = rows.next()?
     {
         let key: i64 = row.get(1)?;
-        let mut takes = true;
-        for (hits, wanted) in sets {
-            takes = takes && hits.holds(connection, key)? == *wanted;
-        }
-        if takes {
+        if sets.iter().all(|(hits, wanted)| hits.holds(key) == *wanted) {
             found.push((row.get(0)?, TaskKey(key)));
         }
     }

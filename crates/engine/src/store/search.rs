@@ -18,8 +18,6 @@ use super::writer::WriteContext;
 /// Octets of an answer that are indexed, and of a conversation: to index more would hold other writers up.
 const ANSWER: usize = 128 << 10;
 const CONVERSATION: usize = 32 << 10;
-/// Hits that are kept at hand. A word that more tasks have is looked for in each task instead.
-const HITS: usize = 20_000;
 /// Characters of a hit's line.
 const LINE: usize = 140;
 
@@ -195,7 +193,10 @@ pub fn left(connection: &Connection) -> Result<u64, StoreError> {
 
 /// Writes what was read of tasks that were due. One that changed meanwhile stays due.
 pub fn index(context: &mut WriteContext<'_>, read: &[(Due, Option<Document>)]) -> Result<(), StoreError> {
-    let mut passed = None;
+    let mut passed: Option<i64> = None;
+    // Upwards: FTS5 writes out what it gathered whenever a key is lower than the last.
+    let mut read: Vec<&(Due, Option<Document>)> = read.iter().collect();
+    read.sort_by_key(|(due, _)| due.key());
     for (due, document) in read {
         let key = due.key();
         match due {
@@ -203,7 +204,7 @@ pub fn index(context: &mut WriteContext<'_>, read: &[(Due, Option<Document>)]) -
                 let sql = "DELETE FROM search_due WHERE task_ref = ?1 AND n = ?2";
                 context.tx.prepare_cached(sql)?.execute((key, n))?;
             }
-            Due::Old(_) => passed = Some(key.0),
+            Due::Old(_) => passed = Some(passed.map_or(key.0, |lowest| lowest.min(key.0))),
         }
         context.tx.prepare_cached("DELETE FROM search WHERE rowid = ?1")?.execute([key])?;
         let sql = "SELECT EXISTS (SELECT 1 FROM tasks WHERE id = ?1)";
@@ -234,42 +235,36 @@ pub fn finish_old(context: &mut WriteContext<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Tasks that have something.
+/// Tasks that have something: their keys, sorted. All are gathered, also of a word that every task has: to ask each
+/// task alone costs more, since FTS5 joins all words with the same beginning anew for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hits {
-    /// Their keys, sorted.
-    Keys(Vec<i64>),
-    /// They are many: each task is asked by this expression.
-    Asked(String),
-}
+pub struct Hits(Vec<i64>);
 
 impl Hits {
     /// The keys, where there are `most` or less.
     pub fn few(&self, most: usize) -> Option<Vec<i64>> {
-        match self {
-            Self::Keys(keys) => (keys.len() <= most).then(|| keys.clone()),
-            Self::Asked(_) => None,
-        }
+        (self.0.len() <= most).then(|| self.0.clone())
     }
 
-    pub fn holds(&self, connection: &Connection, key: i64) -> Result<bool, StoreError> {
-        match self {
-            Self::Keys(keys) => Ok(keys.binary_search(&key).is_ok()),
-            Self::Asked(expression) => {
-                let sql = "SELECT EXISTS (SELECT 1 FROM search WHERE search MATCH ?1 AND rowid = ?2)";
-                Ok(connection.prepare_cached(sql)?.query_row((expression, key), |row| row.get(0))?)
-            }
-        }
+    pub fn holds(&self, key: i64) -> bool {
+        self.0.binary_search(&key).is_ok()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
 /// The tasks whose words fit an expression of FTS5.
 pub fn hits(connection: &Connection, expression: &str) -> Result<Hits, StoreError> {
-    let sql = "SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rowid LIMIT ?2";
+    let sql = "SELECT rowid FROM search WHERE search MATCH ?1 ORDER BY rowid";
     let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map((expression, HITS as i64 + 1), |row| row.get(0))?;
-    let keys: Vec<i64> = rows.collect::<Result<_, _>>()?;
-    Ok(if keys.len() > HITS { Hits::Asked(expression.to_owned()) } else { Hits::Keys(keys) })
+    let rows = statement.query_map([expression], |row| row.get(0))?;
+    Ok(Hits(rows.collect::<Result<_, _>>()?))
 }
 
 /// The tasks that have a callback with one of these verdicts.
@@ -299,7 +294,7 @@ pub fn tasks_with_verdicts(connection: &Connection, verdicts: &[Verdict]) -> Res
     }
     keys.sort_unstable();
     keys.dedup();
-    Ok(Hits::Keys(keys))
+    Ok(Hits(keys))
 }
 
 /// Where in a task the words of a query stand.

@@ -47,17 +47,8 @@ impl Search {
         Ok(Some(Self { tasks, agents }))
     }
 
-    fn takes(&self, connection: &Connection, task: Option<i64>) -> Result<bool, StoreError> {
-        for (hits, wanted) in &self.tasks {
-            let holds = match task {
-                Some(task) => hits.holds(connection, task)?,
-                None => false,
-            };
-            if holds != *wanted {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    fn takes(&self, task: Option<i64>) -> bool {
+        self.tasks.iter().all(|(hits, wanted)| task.is_some_and(|task| hits.holds(task)) == *wanted)
     }
 
     fn few(&self) -> Option<Vec<i64>> {
@@ -127,7 +118,7 @@ fn keys(
     while found.len() < limit
         && let Some(row) = rows.next()?
     {
-        if search.takes(connection, row.get(2)?)? {
+        if search.takes(row.get(2)?) {
             found.push((row.get(0)?, row.get(1)?));
         }
     }
@@ -237,7 +228,7 @@ pub(super) fn others(
         && let Some(row) = rows.next()?
     {
         let item = read(row)?;
-        if search.takes(connection, item.task_key.map(|key| key.0))? {
+        if search.takes(item.task_key.map(|key| key.0)) {
             found.push(item);
         }
     }
