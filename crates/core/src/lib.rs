@@ -42,6 +42,7 @@ pub mod credential;
 pub mod delivery;
 pub mod dialect;
 pub mod export;
+pub mod extensions;
 pub mod fault;
 pub mod follow;
 pub mod ids;

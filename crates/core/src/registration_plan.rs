@@ -148,6 +148,7 @@ pub fn obstacle_of(kind: FaultKind) -> Obstacle {
         | FaultKind::InvalidParams
         | FaultKind::InvalidRequest
         | FaultKind::ParseError
+        | FaultKind::ExtensionSupportRequired
         | FaultKind::VersionNotSupported
         | FaultKind::ContentTypeNotSupported
         | FaultKind::Internal

@@ -4,6 +4,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::{Value, json};
 
+use crate::extensions::Extensions;
+
 /// The paths it is served at: today's, and that of 0.2 which old clients still ask for.
 pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agent.json"];
 
@@ -11,7 +13,7 @@ pub const PATHS: [&str; 2] = ["/.well-known/agent-card.json", "/.well-known/agen
 pub const REST_PATH: &str = "/rest";
 
 /// `base` without a slash at its end.
-pub fn card(base: &str, wants_token: bool) -> Value {
+pub fn card(base: &str, wants_token: bool, extensions: &Extensions) -> Value {
     let rpc = format!("{base}/");
     let rest = format!("{base}{REST_PATH}");
     let mut card = json!({
@@ -39,6 +41,9 @@ pub fn card(base: &str, wants_token: bool) -> Value {
             "examples": ["What should I know about cats?", "steps=5 interval=1 ask=3"],
         }],
     });
+    if !extensions.0.is_empty() {
+        card["capabilities"]["extensions"] = extensions.in_card();
+    }
     if wants_token {
         // Scheme and requirement hold both encodings: clients look for their own key.
         card["securitySchemes"] = json!({ "bearer": {
@@ -65,9 +70,9 @@ mod tests {
 
     #[test]
     fn a_card_names_what_it_wants_in_both_encodings_and_nothing_where_it_wants_nothing() {
-        let open = card("http://127.0.0.1:1", false);
+        let open = card("http://127.0.0.1:1", false, &Extensions(Vec::new()));
         assert!(open.get("security").is_none() && open.get("securitySchemes").is_none());
-        let closed = card("http://127.0.0.1:1", true);
+        let closed = card("http://127.0.0.1:1", true, &Extensions(Vec::new()));
         assert_eq!(closed["securitySchemes"]["bearer"]["type"], json!("http"));
         assert_eq!(closed["securitySchemes"]["bearer"]["httpAuthSecurityScheme"]["scheme"], json!("Bearer"));
         assert_ne!(entity_tag(&open.to_string()), entity_tag(&closed.to_string()));

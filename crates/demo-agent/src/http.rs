@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::counters::OpenStream;
+use crate::extensions::Extensions;
 use crate::stream::{AgentBody, Carrier, EventBody};
 use crate::world::{Watch, World};
 use crate::{card, rest, rpc};
@@ -44,6 +45,7 @@ pub struct Site {
     pub base_url: String,
     /// When this run began, as HTTP writes it.
     pub started: String,
+    pub extensions: Extensions,
 }
 
 /// Serves until `stop` changes or its sender is gone, then breaks every connection off.
@@ -106,6 +108,15 @@ async fn answer(site: &Site, request: Request<Incoming>) -> Answer {
             .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"demo-agent\""));
         return refusal;
     };
+    let activated = site.extensions.answer(request.headers());
+    let mut response = answer_user(site, user, &path, request).await;
+    if let Some((name, value)) = activated {
+        response.headers_mut().insert(name, value);
+    }
+    response
+}
+
+async fn answer_user(site: &Site, user: usize, path: &str, request: Request<Incoming>) -> Answer {
     if path == "/" {
         if request.method() == Method::POST {
             return rpc::answer(site, user, request).await;
@@ -123,7 +134,7 @@ fn serve_card(site: &Site, method: &Method, headers: &HeaderMap) -> Answer {
     if method != Method::GET && method != Method::HEAD {
         return not_allowed("GET, HEAD");
     }
-    let document = card::card(&site.base_url, site.world.wants_token()).to_string();
+    let document = card::card(&site.base_url, site.world.wants_token(), &site.extensions).to_string();
     let tag = card::entity_tag(&document);
     let is_known = headers.get_all(IF_NONE_MATCH).iter().any(|value| {
         value.to_str().is_ok_and(|text| {

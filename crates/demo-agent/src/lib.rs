@@ -7,6 +7,7 @@
 //!
 //! | noun | room |
 //! |---|---|
+//! | extensions in the card | `extensions` |
 //! | what a task does | [`script`], `presets` |
 //! | one task, all tasks | `live_task`, `world` |
 //! | event streams | `stream` |
@@ -16,6 +17,7 @@
 
 mod card;
 mod counters;
+mod extensions;
 mod http;
 mod live_task;
 mod presets;
@@ -38,6 +40,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 pub use counters::Counters;
+pub use extensions::DeclaredExtension;
+use extensions::Extensions;
 use http::Site;
 pub use presets::Presets;
 use state_file::Journal;
@@ -57,6 +61,7 @@ pub struct Options {
     pub advertised_host: Option<String>,
     /// Scripts that go before a message's own words.
     pub presets: Presets,
+    pub extensions: Vec<DeclaredExtension>,
 }
 
 impl Default for Options {
@@ -67,6 +72,7 @@ impl Default for Options {
             state: None,
             advertised_host: None,
             presets: Presets::default(),
+            extensions: Vec::new(),
         }
     }
 }
@@ -126,7 +132,8 @@ pub async fn start(options: Options) -> Result<DemoAgent, DemoAgentError> {
     let started = jiff::fmt::rfc2822::DateTimePrinter::new()
         .timestamp_to_rfc9110_string(&jiff::Timestamp::now())
         .unwrap_or_default();
-    let site = Arc::new(Site { world: Arc::clone(&world), base_url: base_url.clone(), started });
+    let extensions = Extensions(options.extensions);
+    let site = Arc::new(Site { world: Arc::clone(&world), base_url: base_url.clone(), started, extensions });
     let (stop, stopped) = watch::channel(false);
     let server = tokio::spawn(http::serve(listener, site, stopped));
     Ok(DemoAgent { local_addr, base_url, world, journal, stop, server: Some(server), writer })

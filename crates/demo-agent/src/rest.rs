@@ -36,6 +36,11 @@ pub async fn answer(site: &Site, user: usize, below: &str, http: HttpRequest<Inc
         let error = ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, NOT_JSON);
         return json_answer(StatusCode::UNSUPPORTED_MEDIA_TYPE, media_type, &error.rest());
     }
+    if let (Operation::Send | Operation::SendStreaming, Err(error)) =
+        (route.operation, site.extensions.check(http.headers()))
+    {
+        return refuse(media_type, &error);
+    }
     let query = http.uri().query().map(str::to_owned);
     let body = if route.reads_body() {
         match read_body(http.into_body()).await {

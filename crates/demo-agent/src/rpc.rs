@@ -23,6 +23,7 @@ pub async fn answer(site: &Site, user: usize, http: HttpRequest<Incoming>) -> An
     let named = version(&http);
     let is_json = content_is_json(&http);
     let takes_events = takes_events(&http);
+    let extended = site.extensions.check(http.headers());
     let body = match read_body(http.into_body()).await {
         Ok(body) => body,
         Err(BodyFault::TooLarge) => {
@@ -45,6 +46,10 @@ pub async fn answer(site: &Site, user: usize, http: HttpRequest<Incoming>) -> An
     let known = Operation::from_method(&rpc.method);
     // What is said about a method that is unknown is said in the newer dialect.
     let dialect = known.map_or(Dialect::V1, |(_, dialect)| dialect);
+    let named = named.and_then(|named| match known {
+        Some((Operation::Send | Operation::SendStreaming, _)) => extended.map(|()| named),
+        Some(_) | None => Ok(named),
+    });
     match outcome(site, user, named, known, rpc.params).await {
         Ok(Outcome::Value(value)) => {
             json_answer(StatusCode::OK, "application/json", &jsonrpc::result(&rpc.id, &value))

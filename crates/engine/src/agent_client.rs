@@ -11,6 +11,7 @@ mod card;
 mod fault;
 mod http;
 mod names;
+mod negotiation;
 mod push;
 mod quirks;
 mod stream;
@@ -47,6 +48,7 @@ pub use card::{Confidence, Discovery, DiscoveryOptions, FoundCard, discover, ref
 pub use fault::{CallError, CallFault, Outcome, TlsFault, Unreachable};
 pub(crate) use http::cause_text;
 pub use http::{Http, HttpSettings, Limits, SetupError};
+pub use negotiation::Negotiation;
 pub use quirks::{Quirks, SubscribeVerb};
 pub use stream::{EndOfStream, Frame, StreamItem, Subscription};
 pub use token::{CredentialSource, CredentialUnavailable, FixedCredential, TokenCommandFault};
@@ -77,7 +79,7 @@ pub struct AgentEndpoint {
 
 /// One agent, ready to be called. Cheap to clone.
 #[derive(Clone)]
-pub struct AgentClient(Arc<Inner>);
+pub struct AgentClient(Arc<Inner>, Option<Arc<Negotiation>>);
 
 struct Inner {
     endpoint: AgentEndpoint,
@@ -103,7 +105,16 @@ impl AgentClient {
         let quirks = QuirkBook { quirks: endpoint.quirks.clone(), changed: false };
         let caller =
             Caller { http, credentials: Credentials::new(credentials), plain_http: endpoint.plain_http };
-        Self(Arc::new(Inner { endpoint, caller, quirks: Mutex::new(quirks), next_id: AtomicU64::new(1) }))
+        Self(
+            Arc::new(Inner { endpoint, caller, quirks: Mutex::new(quirks), next_id: AtomicU64::new(1) }),
+            None,
+        )
+    }
+
+    /// The same client for calls that ask for extensions, which the answers to them may activate.
+    #[must_use]
+    pub fn negotiating(&self, negotiation: Arc<Negotiation>) -> Self {
+        Self(Arc::clone(&self.0), Some(negotiation))
     }
 
     pub fn endpoint(&self) -> &AgentEndpoint {
@@ -255,7 +266,8 @@ impl AgentClient {
     fn request(&self, call: &Call, accept: &'static str) -> Result<(Request, u64), Failure> {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
         let verb = self.quirk_book().quirks.subscribe_verb;
-        Ok((wire_request(&self.0.endpoint, call, accept, id, verb)?, id))
+        let request = wire_request(&self.0.endpoint, call, accept, id, verb)?;
+        Ok((Request { negotiation: self.1.clone(), ..request }, id))
     }
 
     /// The result in an answer that is no stream, or what the agent refused with.
@@ -376,7 +388,6 @@ fn wire_request(
     id: u64,
     learnt: Option<SubscribeVerb>,
 ) -> Result<Request, Failure> {
-    let version = Some(endpoint.dialect.version());
     match endpoint.binding {
         Binding::JsonRpc => {
             let (method, params) = call
@@ -384,7 +395,14 @@ fn wire_request(
                 .map_err(|fault| Failure::not_sent(CallFault::NotOffered(fault)))?;
             let body = jsonrpc::request(id, method, &params).to_string();
             let url = endpoint.interface_url.clone();
-            Ok(Request { method: Method::POST, url, accept, version, body: Some(body.into()) })
+            Ok(Request {
+                method: Method::POST,
+                url,
+                accept,
+                dialect: Some(endpoint.dialect),
+                body: Some(body.into()),
+                negotiation: None,
+            })
         }
         Binding::Rest => {
             let rest = call.rest();
@@ -396,7 +414,7 @@ fn wire_request(
             };
             let body = rest.body.map(|body| Bytes::from(body.to_string()));
             let accept = if accept == ACCEPT_JSON { ACCEPT_REST } else { accept };
-            Ok(Request { method, url, accept, version, body })
+            Ok(Request { method, url, accept, dialect: Some(endpoint.dialect), body, negotiation: None })
         }
     }
 }

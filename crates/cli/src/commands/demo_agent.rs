@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use taskbell_demo_agent::{Options, Presets, start};
+use taskbell_demo_agent::{DeclaredExtension, Options, Presets, start};
 
 use crate::failure::Failure;
 use crate::session::{Session, chain};
@@ -26,6 +26,12 @@ pub struct DemoAgent {
     /// Run the scripts of this JSON object for messages whose id begins with one of its names
     #[arg(long, value_name = "FILE")]
     presets: Option<PathBuf>,
+    /// Declare this extension in its card, and tell who asks for it that it is active; may be given more than once
+    #[arg(long, value_name = "URI")]
+    extension: Vec<String>,
+    /// The same, and refuse messages that do not ask for it
+    #[arg(long, value_name = "URI")]
+    require_extension: Vec<String>,
 }
 
 impl DemoAgent {
@@ -36,7 +42,13 @@ impl DemoAgent {
             Some(path) => read_presets(path)?,
             None => Presets::default(),
         };
-        let options = Options { addr: self.addr, state: self.state, presets, ..Options::default() };
+        let declared = |uris: Vec<String>, required| {
+            uris.into_iter().map(move |uri| DeclaredExtension { uri, required })
+        };
+        let extensions =
+            declared(self.extension, false).chain(declared(self.require_extension, true)).collect();
+        let options =
+            Options { addr: self.addr, state: self.state, presets, extensions, ..Options::default() };
         let agent = start(options).await.map_err(failed)?;
         let url = agent.base_url();
         if session.out.is_json() {

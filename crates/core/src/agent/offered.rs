@@ -1,10 +1,12 @@
 //! The card of an agent as the gateway offers it: what the agent says of itself and its skills, with our
 //! addresses, our scheme and what we can do in place of what it can.
 //!
-//! Only members that a version names are taken over. Signatures are not: they would be wrong. Neither are
-//! extensions, whose headers we do not pass on, and the agent's own schemes, whose credentials are ours alone.
+//! Only members that a version names are taken over, extensions among them: their headers are passed on. Signatures
+//! are not: they would be wrong. Neither are the agent's own schemes, whose credentials are ours alone.
 
 use serde_json::{Map, Value, json};
+
+use crate::extensions;
 
 /// What is offered whatever the agent can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +61,10 @@ pub fn card(agents: Option<&Value>, offer: Offer<'_>) -> Value {
         "securityRequirements": [{ "schemes": { "bearer": { "list": [] } } }],
         "security": [{ "bearer": [] }],
     });
+    let extensions = extensions(agents);
+    if !extensions.is_empty() {
+        card["capabilities"]["extensions"] = Value::Array(extensions);
+    }
     if let Some(provider) = agents.get("provider").and_then(provider) {
         card["provider"] = provider;
     }
@@ -73,6 +79,31 @@ pub fn card(agents: Option<&Value>, offer: Offer<'_>) -> Value {
 fn provider(value: &Value) -> Option<Value> {
     let text = |name: &str| value.get(name)?.as_str();
     Some(json!({ "organization": text("organization")?, "url": text("url").unwrap_or_default() }))
+}
+
+/// Extensions as a list of URIs can ask for them; one that cannot be asked for is none.
+fn extensions(agents: &Map<String, Value>) -> Vec<Value> {
+    let listed =
+        agents.get("capabilities").and_then(|stated| stated.get("extensions")).and_then(Value::as_array);
+    let extension = |value: &Value| {
+        let uri = value.get("uri").and_then(Value::as_str)?;
+        let read = extensions::read([uri.as_bytes()]).ok()?;
+        if read != [uri] {
+            return None;
+        }
+        let mut extension = json!({ "uri": uri });
+        if let Some(description) = value.get("description").and_then(Value::as_str) {
+            extension["description"] = json!(description);
+        }
+        if value.get("required").and_then(Value::as_bool) == Some(true) {
+            extension["required"] = json!(true);
+        }
+        if let Some(params) = value.get("params").filter(|params| params.is_object()) {
+            extension["params"] = params.clone();
+        }
+        Some(extension)
+    };
+    listed.into_iter().flatten().filter_map(extension).collect()
 }
 
 /// Skills with all that is required of them; one without an id is no skill.
@@ -118,7 +149,8 @@ mod tests {
         json!({
             "name": "Builder", "description": "Builds.", "version": "7", "url": "http://0.0.0.0:8001/",
             "supportedInterfaces": [{"url":"http://localhost:8001/agents/builder/","protocolBinding":"GRPC"}],
-            "capabilities": {"streaming": false, "extensions":[{"uri":"https://x.example/e","required":true}]},
+            "capabilities": {"streaming": false, "extensions":[
+                {"uri":"https://x.example/e","required":true,"params":{"a":1},"somethingNew":1}, {"uri":"no uri"}, {}]},
             "signatures": [{"protected":"e30","signature":"c2ln"}],
             "securitySchemes": {"k": {"type":"apiKey","in":"header","name":"X-Secret-Name"}},
             "defaultInputModes": ["text/plain","image/png"], "defaultOutputModes": [],
@@ -139,9 +171,19 @@ mod tests {
         assert_eq!(offered["defaultInputModes"], json!(["text/plain", "image/png"]));
         assert_eq!(offered["defaultOutputModes"], json!(["text/plain"]));
         let text = offered.to_string();
-        for gone in ["8001", "signatures", "X-Secret-Name", "x.example/e", "somethingNew", "GRPC"] {
+        for gone in ["8001", "signatures", "X-Secret-Name", "no uri", "somethingNew", "GRPC"] {
             assert!(!text.contains(gone), "{gone} in {text}");
         }
+    }
+
+    #[test]
+    fn extensions_that_can_be_asked_for_stay() {
+        let offered = card(Some(&agents()), OFFER);
+        assert_eq!(
+            offered["capabilities"]["extensions"],
+            json!([{"uri":"https://x.example/e","required":true,"params":{"a":1}}])
+        );
+        assert_eq!(card(None, OFFER)["capabilities"].get("extensions"), None);
     }
 
     #[test]

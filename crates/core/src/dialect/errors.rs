@@ -200,6 +200,7 @@ mod tests {
             (ErrorKind::TaskNotCancelable, FaultKind::TaskNotCancelable),
             (ErrorKind::PushNotSupported, FaultKind::PushNotSupported),
             (ErrorKind::UnsupportedOperation, FaultKind::UnsupportedOperation),
+            (ErrorKind::ExtensionSupportRequired, FaultKind::ExtensionSupportRequired),
             (ErrorKind::VersionNotSupported, FaultKind::VersionNotSupported),
             (ErrorKind::MethodNotFound, FaultKind::MethodNotFound),
             (ErrorKind::InvalidParams, FaultKind::InvalidParams),

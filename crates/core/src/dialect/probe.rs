@@ -92,6 +92,7 @@ fn judge_error(error: &RemoteError) -> ProbeVerdict {
         | FaultKind::TaskTerminal
         | FaultKind::TaskNotCancelable
         | FaultKind::PushNotSupported
+        | FaultKind::ExtensionSupportRequired
         | FaultKind::UnsupportedOperation
         | FaultKind::InvalidParams
         | FaultKind::Internal

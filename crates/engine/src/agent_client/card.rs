@@ -142,7 +142,7 @@ async fn find_card(caller: &Caller, url: &Url) -> Result<Option<FoundCard>, Fail
 
 /// JavaScript servers choose the card's shape by the version header, and some refuse it there.
 async fn fetch_card(caller: &Caller, url: &Url) -> Result<FoundCard, Failure> {
-    let newest = Some(Dialect::V1.version());
+    let newest = Some(Dialect::V1);
     match fetch_card_as(caller, url, newest).await {
         Err(failure) if matches!(failure.fault, CallFault::NotA2a { status: 400 | 406, .. }) => {
             fetch_card_as(caller, url, None).await
@@ -151,12 +151,15 @@ async fn fetch_card(caller: &Caller, url: &Url) -> Result<FoundCard, Failure> {
     }
 }
 
-async fn fetch_card_as(
-    caller: &Caller,
-    url: &Url,
-    version: Option<&'static str>,
-) -> Result<FoundCard, Failure> {
-    let request = Request { method: Method::GET, url: url.clone(), accept: ACCEPT_JSON, version, body: None };
+async fn fetch_card_as(caller: &Caller, url: &Url, dialect: Option<Dialect>) -> Result<FoundCard, Failure> {
+    let request = Request {
+        method: Method::GET,
+        url: url.clone(),
+        accept: ACCEPT_JSON,
+        dialect,
+        body: None,
+        negotiation: None,
+    };
     let limit = caller.http.limits().card_body;
     let (status, headers, body) = caller.exchange(&request, limit).await?;
     if !status.is_success() {

@@ -178,6 +178,7 @@ fn kind_code(kind: FaultKind) -> &'static str {
         FaultKind::InvalidParams => "invalid_params",
         FaultKind::InvalidRequest => "invalid_request",
         FaultKind::ParseError => "parse_error",
+        FaultKind::ExtensionSupportRequired => "extension_support_required",
         FaultKind::VersionNotSupported => "version_not_supported",
         FaultKind::ContentTypeNotSupported => "content_type_not_supported",
         FaultKind::Unauthorized => "unauthorized",

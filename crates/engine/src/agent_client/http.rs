@@ -13,12 +13,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap, HeaderValue};
 use reqwest::{Method, StatusCode};
+use taskbell_core::dialect::Dialect;
+use taskbell_core::extensions;
 use taskbell_core::sse;
 use taskbell_core::text::one_line;
 use url::Url;
 
 use super::fault::{CallFault, Failure, Unreachable};
 use super::names::Names;
+use super::negotiation::Negotiation;
 
 /// HTTP/2 servers allow 100 streams a connection and more, and a request over the peer's number would
 /// wait without end. So event streams are spread over clients of this many, each with its own connection.
@@ -239,8 +242,10 @@ pub(super) struct Request {
     pub method: Method,
     pub url: Url,
     pub accept: &'static str,
-    pub version: Option<&'static str>,
+    /// Whose version is named; none at a look that tries what the peer speaks.
+    pub dialect: Option<Dialect>,
     pub body: Option<Bytes>,
+    pub negotiation: Option<Arc<Negotiation>>,
 }
 
 impl Request {
@@ -254,8 +259,11 @@ impl Request {
             .request(self.method.clone(), self.url.clone())
             .header(header::ACCEPT, self.accept)
             .headers(credentials.clone());
-        if let Some(version) = self.version {
-            builder = builder.header("a2a-version", version);
+        if let Some(dialect) = self.dialect {
+            builder = builder.header("a2a-version", dialect.version());
+            if let Some(asked) = self.negotiation.as_ref().and_then(|one| one.header_value()) {
+                builder = builder.header(extensions::header(dialect), asked);
+            }
         }
         if let Some(body) = &self.body {
             builder = builder.header(header::CONTENT_TYPE, "application/json").body(body.clone());
@@ -275,6 +283,9 @@ impl Request {
         if let Some(coding) = coding.filter(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
             let coding = one_line(&String::from_utf8_lossy(coding.as_bytes()), 40);
             return Err(Failure::unknown(CallFault::Encoded { coding }));
+        }
+        if let Some(negotiation) = &self.negotiation {
+            negotiation.read_answer(response.headers());
         }
         Ok(response)
     }

@@ -73,7 +73,7 @@ impl Caller {
             };
             return Err(ErrorAnswer::new(kind, "this agent has no extended card"));
         }
-        let raw = self.agent.client().extended_card().await.map_err(|error| faults::of_call(&error))?;
+        let raw = self.agent_client().extended_card().await.map_err(|error| faults::of_call(&error))?;
         Ok(offered(&self.agent, Some(&raw), &self.base))
     }
 }

@@ -70,6 +70,10 @@ pub(super) fn of_call(error: &CallError) -> ErrorAnswer {
                 FaultKind::ContentTypeNotSupported => {
                     ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, text("content type not supported"))
                 }
+                FaultKind::ExtensionSupportRequired => ErrorAnswer::new(
+                    ErrorKind::ExtensionSupportRequired,
+                    text("the agent requires an extension that was not asked for"),
+                ),
                 FaultKind::PushNotSupported => {
                     ErrorAnswer::new(ErrorKind::PushNotSupported, text("push notifications not supported"))
                 }

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use serde_json::{Value, json};
-use taskbell_core::dialect::errors::ErrorAnswer;
+use taskbell_core::dialect::errors::{ErrorAnswer, ErrorKind};
 use taskbell_core::dialect::request::named_version;
 use taskbell_core::dialect::{Binding, Dialect};
+use taskbell_core::extensions;
 use taskbell_core::ids::AgentName;
 use taskbell_core::json::write_line;
 use tokio::sync::watch;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use super::clients::Client;
 use super::operations::LastEvent;
 use super::{Caller, Gateway, card, rest, rpc};
+use crate::agent_client::Negotiation;
 use crate::agents::Agent;
 use crate::api::ApiState;
 
@@ -131,14 +133,24 @@ impl Site {
         }
     }
 
-    pub fn caller(&self, client: Arc<Client>, dialect: Dialect) -> Caller {
-        Caller {
+    /// Refuses a list of extensions that is none.
+    pub fn caller(
+        &self,
+        client: Arc<Client>,
+        dialect: Dialect,
+        headers: &HeaderMap,
+    ) -> Result<Caller, ErrorAnswer> {
+        let values = extensions::HEADERS.iter().flat_map(|name| headers.get_all(*name));
+        let asked = extensions::read(values.map(HeaderValue::as_bytes))
+            .map_err(|fault| ErrorAnswer::new(ErrorKind::InvalidRequest, fault.to_string()))?;
+        Ok(Caller {
             gateway: self.gateway.clone(),
             client,
             agent: Arc::clone(&self.agent),
             dialect,
             base: self.base.clone(),
-        }
+            negotiation: Arc::new(Negotiation::new(asked)),
+        })
     }
 
     /// Resolves when streams are to end: the engine stops, or the key was revoked.
@@ -167,10 +179,7 @@ fn check_type(request: &Request, is_rpc: bool) -> Result<(), Box<Response>> {
     if known.iter().any(|known| essence.eq_ignore_ascii_case(known)) {
         return Ok(());
     }
-    let error = ErrorAnswer::new(
-        taskbell_core::dialect::errors::ErrorKind::ContentTypeNotSupported,
-        "the body must be application/json",
-    );
+    let error = ErrorAnswer::new(ErrorKind::ContentTypeNotSupported, "the body must be application/json");
     let body = if is_rpc {
         taskbell_core::jsonrpc::error(&Value::Null, &error.json_rpc(Dialect::V1))
     } else {
@@ -212,6 +221,16 @@ pub(super) fn last_event(headers: &HeaderMap) -> LastEvent {
     match given.to_str().unwrap_or_default() {
         "" => LastEvent::None,
         text => text.parse().map_or(LastEvent::Unknown, LastEvent::Known),
+    }
+}
+
+/// Names the extensions that the agent activated, under the name that the caller's version has for it.
+pub(super) fn name_activated(response: &mut Response, dialect: Dialect, activated: &[String]) {
+    if activated.is_empty() {
+        return;
+    }
+    if let Ok(value) = HeaderValue::try_from(extensions::write(activated)) {
+        response.headers_mut().insert(HeaderName::from_static(extensions::header(dialect)), value);
     }
 }
 

@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use taskbell_core::dialect::Dialect;
 
+use crate::agent_client::{AgentClient, Negotiation};
 use crate::agents::Agent;
 use crate::dispatcher::Dispatcher;
 use crate::parts::Parts;
@@ -83,4 +84,13 @@ pub struct Caller {
     pub dialect: Dialect,
     /// The agent's address here, without a slash at its end.
     pub base: String,
+    /// What the request asks of the agent beyond the protocol.
+    pub negotiation: Arc<Negotiation>,
+}
+
+impl Caller {
+    /// The agent, asked for the extensions that the client asks for.
+    fn agent_client(&self) -> AgentClient {
+        self.agent.client().negotiating(Arc::clone(&self.negotiation))
+    }
 }

@@ -13,7 +13,9 @@ use taskbell_core::dialect::rest_route::{RouteFault, media_type, route};
 use taskbell_core::json::{self, write_line};
 
 use super::clients::Client;
-use super::http::{BodyFault, Site, binding, document, last_event, not_allowed, read_body, refused, version};
+use super::http::{
+    BodyFault, Site, binding, document, last_event, name_activated, not_allowed, read_body, refused, version,
+};
 use super::operations::Outcome;
 use super::stream::{self, Carrier};
 use super::traffic::Note;
@@ -49,7 +51,7 @@ pub(super) async fn answer(site: Site, client: Arc<Client>, below: &str, http: R
         (operation, Dialect::V1, binding(false)),
         body.len(),
     );
-    let caller = site.caller(Arc::clone(&client), Dialect::V1);
+    let mut activated = Vec::new();
     let outcome = async {
         if let Some(named) = version(&head.headers, head.uri.query())?.filter(|named| *named != Dialect::V1) {
             return Err(contradiction(named));
@@ -60,9 +62,13 @@ pub(super) async fn answer(site: Site, client: Arc<Client>, below: &str, http: R
             Value::Null
         };
         let request = route.request(head.uri.query(), body)?;
-        caller.run(request, last_event(&head.headers), &mut note).await
+        let caller = site.caller(Arc::clone(&client), Dialect::V1, &head.headers)?;
+        let outcome = caller.run(request, last_event(&head.headers), &mut note).await;
+        activated = caller.negotiation.activated();
+        outcome
     };
-    match outcome.await {
+    let outcome = outcome.await;
+    let mut response = match outcome {
         Ok(Outcome::Value(value)) => {
             // A deletion has nothing to say, and some clients want a document.
             let value = if operation == Operation::DeletePushConfig { json!({}) } else { value };
@@ -74,10 +80,13 @@ pub(super) async fn answer(site: Site, client: Arc<Client>, below: &str, http: R
             stream::response(Carrier::rest(), *opening, site.ended(&client), note)
         }
         Err(error) => {
-            note.set_error(error.kind);
-            refuse(asked, &error)
+            let text = write_line(&error.rest());
+            note.refused(error.kind, text.len());
+            (status(error.kind), [(header::CONTENT_TYPE, asked)], text).into_response()
         }
-    }
+    };
+    name_activated(&mut response, Dialect::V1, &activated);
+    response
 }
 
 fn asked_type(headers: &HeaderMap) -> &'static str {
@@ -85,6 +94,9 @@ fn asked_type(headers: &HeaderMap) -> &'static str {
 }
 
 fn refuse(media_type: &'static str, error: &ErrorAnswer) -> Response {
-    let status = StatusCode::from_u16(error.kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    document(status, media_type, &error.rest())
+    document(status(error.kind), media_type, &error.rest())
+}
+
+fn status(kind: ErrorKind) -> StatusCode {
+    StatusCode::from_u16(kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

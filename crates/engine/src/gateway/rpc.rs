@@ -14,7 +14,9 @@ use taskbell_core::json::write_line;
 use taskbell_core::jsonrpc;
 
 use super::clients::Client;
-use super::http::{BodyFault, Site, binding, document, last_event, not_allowed, read_body, refused, version};
+use super::http::{
+    BodyFault, Site, binding, document, last_event, name_activated, not_allowed, read_body, refused, version,
+};
 use super::operations::Outcome;
 use super::stream::{self, Carrier};
 use super::traffic::Note;
@@ -57,15 +59,19 @@ pub(super) async fn answer(site: Site, client: Arc<Client>, http: Request) -> Re
         (operation, dialect, binding(true)),
         octets_in,
     );
-    let caller = site.caller(Arc::clone(&client), dialect);
+    let mut activated = Vec::new();
     let outcome = async {
         if let Some(named) = version(&head.headers, head.uri.query())?.filter(|named| *named != dialect) {
             return Err(contradiction(named));
         }
         let request = request::params(operation, dialect, rpc.params)?;
-        caller.run(request, last_event(&head.headers), &mut note).await
+        let caller = site.caller(Arc::clone(&client), dialect, &head.headers)?;
+        let outcome = caller.run(request, last_event(&head.headers), &mut note).await;
+        activated = caller.negotiation.activated();
+        outcome
     };
-    match outcome.await {
+    let outcome = outcome.await;
+    let mut response = match outcome {
         Ok(Outcome::Value(value)) => {
             let text = write_line(&jsonrpc::result(&rpc.id, &value));
             note.sent(text.len());
@@ -75,21 +81,22 @@ pub(super) async fn answer(site: Site, client: Arc<Client>, http: Request) -> Re
             stream::response(Carrier::json_rpc(dialect, &rpc.id), *opening, site.ended(&client), note)
         }
         Err(error) => {
-            note.set_error(error.kind);
+            let text = write_line(&jsonrpc::error(&rpc.id, &error.json_rpc(dialect)));
             // The old clients show an error of a stream only where it comes as an event; the new ones, and
             // 1.0 (§9.4.6), want it plain.
-            if dialect == Dialect::V03 && operation.is_streaming() && takes_events(&head.headers) {
-                let text =
-                    format!("data: {}\n\n", write_line(&jsonrpc::error(&rpc.id, &error.json_rpc(dialect))));
-                return (
-                    [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")],
-                    text,
-                )
-                    .into_response();
-            }
-            refuse(StatusCode::OK, &rpc.id, dialect, &error)
+            let wants_event =
+                dialect == Dialect::V03 && operation.is_streaming() && takes_events(&head.headers);
+            let (media_type, text) = if wants_event {
+                ("text/event-stream", format!("data: {text}\n\n"))
+            } else {
+                ("application/json", text)
+            };
+            note.refused(error.kind, text.len());
+            ([(header::CONTENT_TYPE, media_type), (header::CACHE_CONTROL, "no-store")], text).into_response()
         }
-    }
+    };
+    name_activated(&mut response, dialect, &activated);
+    response
 }
 
 fn takes_events(headers: &HeaderMap) -> bool {

@@ -318,7 +318,7 @@ impl Caller {
             push::register_along(self, &row, config).await?;
         }
         let (started, started_ms) = (parts.next_order(), parts.now_ms());
-        let answer = self.agent.client().send(&request(&params)).await;
+        let answer = self.agent_client().send(&request(&params)).await;
         note_link(&self.agent, answer.as_ref().err());
         let answer =
             answer.inspect_err(|_| parts.bells().ring_task(key)).map_err(|error| faults::of_call(&error))?;

@@ -56,9 +56,11 @@ impl Note {
         }
     }
 
-    pub fn set_error(&mut self, kind: ErrorKind) {
+    /// Answered with an error of this many octets.
+    pub fn refused(&mut self, kind: ErrorKind, octets: usize) {
         if let Some(row) = &mut self.row {
             row.error_code = Some(kind.code());
+            row.octets_out += octets as u64;
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod access;
 mod card;
+mod extensions;
 mod hostile;
 mod listeners;
 mod methods;

@@ -305,3 +305,27 @@ async fn an_agent_that_fails_is_told_as_it_failed() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_client_that_goes_while_it_waits_takes_nothing_with_it() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    for words in BOTH {
+        let method = words.method("message/send", "SendMessage");
+        let params = json!({"message": words.message("steps=4 interval=0.3")});
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let before = client.call("ListTasks", json!({})).await["totalSize"].as_u64().unwrap();
+        let waiting = tokio::spawn(client.post().json(&body).send());
+        // It waits for the end, so the task is there long before the answer.
+        let task = loop {
+            let listed = client.call("ListTasks", json!({})).await;
+            if listed["totalSize"].as_u64().unwrap() > before {
+                break listed["tasks"][0]["id"].as_str().unwrap().to_owned();
+            }
+        };
+        assert!(!waiting.is_finished(), "a send without a word of blocking blocks: {words:?}");
+        waiting.abort();
+        let heard = client.subscribe(words, &task, None).await.rest().await;
+        assert_eq!(heard.last().unwrap().state(), Some(words.state("completed")), "{words:?}");
+    }
+}

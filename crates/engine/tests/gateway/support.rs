@@ -42,8 +42,7 @@ fn demo(port: u16, state: &Path) -> Options {
         addr: ([127, 0, 0, 1], port).into(),
         tokens: vec![Secret::new(AGENT_TOKEN)],
         state: Some(state.to_owned()),
-        advertised_host: None,
-        presets: taskbell_demo_agent::Presets::default(),
+        ..Options::default()
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) enum Answered {
 impl Caller {
     /// Asks the agent, by its stream where it has one.
     pub(super) async fn call(&self, request: &SendRequest, streaming: Streaming) -> Result<Answered, Failed> {
-        let client = self.agent.client();
+        let client = self.agent_client();
         let may_stream = self.agent.declares_streaming() && self.agent.reattach() != Reattach::Never;
         if streaming == Streaming::Yes && may_stream {
             let opened = client.send_streaming(request).await;
