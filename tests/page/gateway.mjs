@@ -73,6 +73,32 @@ async function makeClient(page, name) {
   return key;
 }
 
+/** What left for a client, seen from its task and from the agent's callback that said the same. */
+async function showsWhatLeft(page, engine, key, hook, look) {
+  await page.getByRole("button", { name: "Open the task" }).click();
+  await page.getByRole("tab", { name: "Callbacks" }).click();
+  const left = page.getByRole("list", { name: "Delivered" });
+  await left.getByText(/^delivered · editor/).first().click();
+  await left.getByText("answered 503").first().waitFor();
+  await left.getByText("answered 200").first().waitFor();
+  check("a task's tab shows what left for clients, with its attempts", true);
+  await look("delivered");
+
+  // A task that is followed by stream is registered at its agent only where the user says so.
+  const configuration = { taskPushNotificationConfig: { url: hook.url }, returnImmediately: true };
+  const sent = await ask(engine, key, "SendMessage", { ...message("steps=4 interval=0.5"), configuration });
+  const task = `demo/${(await sent.json()).result.task.id}`;
+  await engine.call("POST", `/tasks/${task}/registrations`, {});
+  const item = await waitUntil("callback of the end", async () =>
+    (await engine.call("GET", "/inbox")).items.find((one) => one.task === task && one.claimed === "completed"),
+  );
+  await page.evaluate((id) => (location.hash = `#/inbox/${id}`), item.id);
+  await page.getByRole("tab", { name: "Relay" }).click();
+  await left.getByText(/^delivered · editor/).first().waitFor();
+  check("a callback's tab shows where it was relayed to", true);
+  await look("relay");
+}
+
 async function delivers(page, engine, key, hook, look) {
   await page.keyboard.press("]");
   await page.getByRole("button", { name: "Approve a port…" }).click();
@@ -101,10 +127,15 @@ async function delivers(page, engine, key, hook, look) {
   check("a receiver is paused", hook.seen.length >= 1, hook.seen);
   hook.refuses = false;
   await page.getByRole("button", { name: /^Resume/ }).click();
-  await page.getByRole("option", { name: /^delivered · Call me back.*reserved/ }).waitFor();
+  const arrived = page.getByRole("option", { name: /^delivered · Call me back.*reserved/ });
+  await arrived.waitFor();
   await page.getByRole("listitem").filter({ hasText: "answered 200" }).waitFor();
   check("resumed, it gets what waited", true);
   check("each attempt carries the same id", new Set(hook.seen).size < hook.seen.length, hook.seen);
+  const tries = await arrived.innerText();
+  check("how many attempts there will be is said", /attempt \d of 9/.test(tries), tries);
+  await showsWhatLeft(page, engine, key, hook, look);
+  await page.keyboard.press("Control+4");
 
   await page.getByRole("button", { name: /^Remove…/ }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
@@ -153,6 +184,13 @@ export async function gateway(browser, breaches) {
     await page.getByRole("heading", { name: "Sum up the week" }).waitFor();
     check("and leads to its task", page.url().includes(`#/tasks/demo/${id}`), page.url());
     await page.keyboard.press("Control+4");
+    const stranger = (await engine.call("POST", "/clients", { name: "stranger" })).key;
+    await ask(engine, stranger, "GetTask", { id });
+    await page.getByRole("option", { name: /^GetTask · demo.*error -32001.*stranger/ }).click();
+    await page.getByText(/^GetTask by/).waitFor();
+    const offered = await page.getByRole("button", { name: "Open the task" }).count();
+    check("what a client may not see is no task of its request", offered === 0, offered);
+    await engine.call("DELETE", "/clients/stranger");
     check("the tab is kept", await page.getByRole("tab", { name: "Traffic", selected: true }).isVisible());
     await delivers(page, engine, key, hook, look);
 

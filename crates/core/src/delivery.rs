@@ -231,6 +231,12 @@ const CLIENT_ERROR_WAIT: Duration = Duration::from_secs(30);
 const POLICY_TRIES: u32 = 3;
 
 impl Schedule {
+    /// How often a delivery is tried at most where nothing but failures of the receiver end it, the first try included.
+    pub fn tries(self) -> u32 {
+        let waits = (1..).take_while(|tries| self.wait_after(*tries).is_some()).count();
+        u32::try_from(waits).unwrap_or(u32::MAX).saturating_add(1)
+    }
+
     fn wait_after(self, tries: u32) -> Option<Duration> {
         let index = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
         match self {

@@ -1342,6 +1342,11 @@ export interface components {
              * @description Attempts that counted.
              */
             tries: number;
+            /**
+             * Format: int32
+             * @description Attempts at most, as the setting `delivery.retry` is now; best effort has one.
+             */
+            triesMax: number;
             /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
             waitsFor?: string | null;
             /** @description Header `webhook-id`: the same in every attempt. */
@@ -1722,6 +1727,11 @@ export interface components {
                  * @description Attempts that counted.
                  */
                 tries: number;
+                /**
+                 * Format: int32
+                 * @description Attempts at most, as the setting `delivery.retry` is now; best effort has one.
+                 */
+                triesMax: number;
                 /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
                 waitsFor?: string | null;
                 /** @description Header `webhook-id`: the same in every attempt. */
@@ -1932,7 +1942,10 @@ export interface components {
                 octetsOut: number;
                 /** @description The task's as it was answered, or told last: the lowercase words. */
                 state?: string | null;
+                /** @description Null: it was about no task, or about none that this client may see. */
                 taskId?: string | null;
+                /** @description Whether the task is here still. */
+                taskKnown: boolean;
                 /**
                  * Format: int64
                  * @description Until the answer was whole, for a stream until it ended.
@@ -2344,7 +2357,10 @@ export interface components {
             octetsOut: number;
             /** @description The task's as it was answered, or told last: the lowercase words. */
             state?: string | null;
+            /** @description Null: it was about no task, or about none that this client may see. */
             taskId?: string | null;
+            /** @description Whether the task is here still. */
+            taskKnown: boolean;
             /**
              * Format: int64
              * @description Until the answer was whole, for a stream until it ended.

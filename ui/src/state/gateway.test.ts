@@ -25,6 +25,7 @@ const row = (more: Partial<Traffic> = {}): Traffic => ({
   binding: "JSONRPC",
   method: "SendMessage",
   taskId: "t-1",
+  taskKnown: true,
   state: "completed",
   octetsIn: 10,
   octetsOut: 20,
@@ -62,8 +63,10 @@ describe("the gateway's screen", () => {
     expect(outcomeOf(row())).toBe("finished");
     expect(outcomeOf(row({ errorCode: -32001, state: null }))).toBe("error -32001");
     expect(outcomeOf(row({ state: null }))).toBe("answered");
+    expect(outcomeOf(row({ octetsOut: 0 }))).toBe("left before the answer");
     expect(taskOf(row())).toBe("demo/t-1");
     expect(taskOf(row({ taskId: null }))).toBeNull();
+    expect(taskOf(row({ taskKnown: false }))).toBeNull();
   });
 
   it("writes sizes and lengths in one unit", () => {
@@ -83,6 +86,7 @@ const delivery = (more: Partial<Delivery> = {}): Delivery => ({
   task: "demo/t-1",
   taskState: "completed",
   tries: 0,
+  triesMax: 9,
   webhookId: "w-1",
   ...more,
 });
@@ -98,7 +102,7 @@ describe("what leaves for clients", () => {
       lastError: "http_503",
       dueAt: "2026-11-30T10:06:00.000Z",
     });
-    expect(triesLine(failed, now)).toBe("attempt 2 · answered 503 · next in 5 min");
+    expect(triesLine(failed, now)).toBe("attempt 2 of 9 · answered 503 · next in 5 min");
     expect(triesLine({ ...failed, waitsFor: "keyring_locked" }, now)).toContain("waits: keyring locked");
     expect(triesLine({ ...failed, dueAt: "2026-11-30T10:00:30.000Z" }, now)).toContain("next at once");
   });
@@ -111,7 +115,7 @@ describe("what leaves for clients", () => {
       dueAt: "2026-11-30T10:06:00.000Z",
       doneAt: "2026-11-30T10:00:09.000Z",
     });
-    expect(triesLine(arrived, now)).toBe("attempt 2");
+    expect(triesLine(arrived, now)).toBe("attempt 2 of 9");
     expect(canRetry(arrived)).toBe(false);
     expect(canRetry(delivery({ state: "exhausted" }))).toBe(true);
   });

@@ -56,14 +56,16 @@ export function useOf(client: Client, traffic: readonly Traffic[]): Use {
   return { lastAt: own[0]?.at ?? null, requests: own.length, tasks: tasks.size };
 }
 
-/** `AGENT/TASKID` of a request, or null where it was about none. */
+/** `AGENT/TASKID` of a request, or null where it was about none that is here. */
 export function taskOf(row: Traffic): string | null {
-  return row.taskId == null ? null : `${row.agent}/${row.taskId}`;
+  return row.taskId == null || !row.taskKnown ? null : `${row.agent}/${row.taskId}`;
 }
 
-/** What was answered: an error's code, or the task's state. */
+/** What was answered: an error's code, or the task's state; or that nobody waited for it. */
 export function outcomeOf(row: Traffic): string {
   if (row.errorCode != null) return `error ${String(row.errorCode)}`;
+  // Nothing left: whoever asked was gone before there was an answer.
+  if (row.octetsOut === 0) return "left before the answer";
   const state = STATES.find((one) => one === row.state);
   return state ? stateWord(state) : (row.state ?? "answered");
 }
@@ -150,7 +152,11 @@ export function faultWords(code: string): string {
 
 /** How far a delivery is: tries, why it waits, and when it is tried next. */
 export function triesLine(delivery: Delivery, now: number): string {
-  const parts = [delivery.tries === 0 ? "not tried yet" : `attempt ${String(delivery.tries)}`];
+  const parts = [
+    delivery.tries === 0
+      ? "not tried yet"
+      : `attempt ${String(delivery.tries)} of ${String(delivery.triesMax)}`,
+  ];
   if (delivery.waitsFor) parts.push(`waits: ${faultWords(delivery.waitsFor)}`);
   else if (delivery.lastError && delivery.state !== "delivered") parts.push(faultWords(delivery.lastError));
   if (delivery.dueAt && !delivery.doneAt) {

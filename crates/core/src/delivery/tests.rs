@@ -22,6 +22,11 @@ fn run(schedule: Schedule, outcome: Outcome) -> (Vec<u64>, Next) {
 }
 
 #[test]
+fn a_schedule_says_how_often_it_tries_at_most() {
+    assert_eq!([Schedule::Series, Schedule::Once, Schedule::Never].map(Schedule::tries), [9, 2, 1]);
+}
+
+#[test]
 fn a_receiver_that_fails_is_tried_nine_times_over_28_hours() {
     for outcome in [status(500), status(429), status(408), status(302), Outcome::Failed(Failure::Timeout)] {
         let (waits, end) = run(Schedule::Series, outcome);

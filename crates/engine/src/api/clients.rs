@@ -92,6 +92,7 @@ async fn list_traffic(
         binding: row.binding.to_string(),
         method: row.method,
         task_id: row.task_id.map(|id| id.to_string()),
+        task_known: row.task_known,
         state: row.state.map(|state| state.word().to_owned()),
         error_code: row.error_code,
         took_ms: row.took_ms,

@@ -1,10 +1,12 @@
 //! Targets and deliveries as the API shows and changes them.
 
+use taskbell_core::delivery::{Lane, Schedule};
 use taskbell_core::ids::ClientName;
 
 use super::Dispatcher;
 use crate::api::views::{AttemptView, DeliveryView, Page, TargetView, UtcTime};
 use crate::error::EngineError;
+use crate::settings::delivery_schedule;
 use crate::store::deliveries::{self, AttemptRow, DeliveryFilter, DeliveryRow, NotAgain};
 use crate::store::targets::{self, PauseReason, TargetRow};
 use crate::store::{ClientKey, DeliveryKey, StoreError, TargetKey, WriteContext};
@@ -70,22 +72,26 @@ impl Dispatcher {
             rows.into_iter()
                 .map(|row| Ok((deliveries::attempts(connection, row.key)?, row)))
                 .collect::<Result<Vec<_>, StoreError>>()
+                .and_then(|rows| Ok((rows, delivery_schedule(connection)?)))
         });
-        let rows = read.await?;
+        let (rows, schedule) = read.await?;
         let next = match rows.last() {
             Some((_, last)) if rows.len() == limit as usize => Some(last.key.0.to_string()),
             Some(_) | None => None,
         };
-        Ok(Page { items: rows.into_iter().map(|(attempts, row)| delivery(row, attempts)).collect(), next })
+        Ok(Page {
+            items: rows.into_iter().map(|(attempts, row)| delivery(row, attempts, schedule)).collect(),
+            next,
+        })
     }
 
     pub async fn delivery(&self, key: DeliveryKey) -> Result<DeliveryView, EngineError> {
         let read = self.0.parts.store().read(move |connection| {
             let row = deliveries::get(connection, key)?;
-            Ok((row, deliveries::attempts(connection, key)?))
+            Ok((row, deliveries::attempts(connection, key)?, delivery_schedule(connection)?))
         });
-        let (row, attempts) = read.await?;
-        row.map(|row| delivery(row, attempts)).ok_or_else(|| unknown_delivery(key))
+        let (row, attempts, schedule) = read.await?;
+        row.map(|row| delivery(row, attempts, schedule)).ok_or_else(|| unknown_delivery(key))
     }
 
     /// Sends it again now, with all tries before it.
@@ -157,7 +163,11 @@ fn target(row: TargetRow) -> TargetView {
     }
 }
 
-fn delivery(row: DeliveryRow, attempts: Vec<AttemptRow>) -> DeliveryView {
+fn delivery(row: DeliveryRow, attempts: Vec<AttemptRow>, reserved: Schedule) -> DeliveryView {
+    let schedule = match row.lane {
+        Lane::Reserved => reserved,
+        Lane::BestEffort => Schedule::Never,
+    };
     DeliveryView {
         id: row.key.0.unsigned_abs(),
         webhook_id: row.webhook_id,
@@ -169,6 +179,7 @@ fn delivery(row: DeliveryRow, attempts: Vec<AttemptRow>) -> DeliveryView {
         state: row.state.word().to_owned(),
         task_state: row.task_state.word().to_owned(),
         tries: row.tries,
+        tries_max: schedule.tries().max(row.tries),
         due_at: row.due_at_ms.map(UtcTime::from_ms),
         waits_for: row.waits_for,
         last_error: row.last_code,

@@ -244,12 +244,14 @@ impl Caller {
 
     /// As [`Self::task`], also where the agent knows it no more: whoever missed something is told it first.
     async fn task_or_lost(&self, task_id: &TaskId, note: &mut Note) -> Result<TaskRow, ErrorAnswer> {
-        note.set_task(task_id);
         let (client, agent, wanted) = (self.client.key, self.agent.key, task_id.clone());
         let store = self.gateway.parts.store();
         let found =
             store.read(move |connection| gateway_tasks::find(connection, client, agent, &wanted)).await;
-        found.map_err(|error| faults::of_store(&error))?.ok_or_else(faults::not_found)
+        let row = found.map_err(|error| faults::of_store(&error))?.ok_or_else(faults::not_found)?;
+        // An id that the client may not see is none of its tasks, in the traffic as little as elsewhere.
+        note.set_task(task_id);
+        Ok(row)
     }
 
     async fn missed(&self, key: TaskKey, id: EventId) -> Result<Option<Vec<Logged>>, ErrorAnswer> {

@@ -68,6 +68,8 @@ pub struct NamedTraffic {
     pub binding: Binding,
     pub method: String,
     pub task_id: Option<TaskId>,
+    /// Whether the task is here still.
+    pub task_known: bool,
     pub state: Option<TaskState>,
     pub error_code: Option<i64>,
     pub took_ms: u64,
@@ -82,7 +84,8 @@ pub fn list(
     limit: u32,
 ) -> Result<Vec<NamedTraffic>, StoreError> {
     let sql = "SELECT t.id, t.at_ms, c.name, a.name, t.dialect, t.binding, t.method, t.task_id, t.state, t.error_code,
-                   t.took_ms, t.octets_in, t.octets_out
+                   t.took_ms, t.octets_in, t.octets_out,
+                   EXISTS (SELECT 1 FROM tasks k WHERE k.agent_id = t.agent_id AND k.task_id = t.task_id)
                FROM gateway_traffic t JOIN clients c ON c.id = t.client_id JOIN agents a ON a.id = t.agent_id
                WHERE ?1 IS NULL OR t.id < ?1 ORDER BY t.id DESC LIMIT ?2";
     let mut statement = connection.prepare_cached(sql)?;
@@ -106,5 +109,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<NamedTraffic> {
         took_ms: number(10)?,
         octets_in: number(11)?,
         octets_out: number(12)?,
+        task_known: row.get(13)?,
     })
 }

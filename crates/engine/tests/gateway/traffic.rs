@@ -41,5 +41,24 @@ async fn each_request_is_a_row_and_a_stream_is_one_when_it_ends() {
     );
     assert!(stream.octets_in > 50 && stream.octets_out > 500 && stream.error_code.is_none(), "{stream:?}");
     assert_eq!((read.method.as_str(), read.error_code, read.dialect), ("GetTask", Some(-32001), Dialect::V1));
+    assert!(read.octets_out > 50, "an error is an answer with a length: {read:?}");
     assert!(!format!("{rows:?}").contains("canary-content"));
+}
+
+#[tokio::test]
+async fn a_task_that_a_client_may_not_see_is_none_of_its_requests() {
+    let world = World::new().await;
+    let (owner, other) = (world.client("owner").await, world.client("other").await);
+    let task = owner.start(Words(Dialect::V1), "steps=1 interval=900").await;
+    for method in ["GetTask", "CancelTask", "SubscribeToTask", "tasks/get", "tasks/resubscribe"] {
+        assert_eq!(other.error(method, json!({"id": task})).await, -32001, "{method}");
+    }
+    owner.call("GetTask", json!({"id": task})).await;
+    let rows = rows(&world, 7).await;
+    for row in &rows {
+        let is_owners = row.client == "owner";
+        assert_eq!(row.task_id.is_some(), is_owners, "{row:?}");
+        assert_eq!(row.task_known, is_owners, "{row:?}");
+        assert!(row.octets_out > 0, "{row:?}");
+    }
 }

@@ -53,7 +53,10 @@ pub struct TrafficView {
     pub binding: String,
     /// By its 1.0 name.
     pub method: String,
+    /// Null: it was about no task, or about none that this client may see.
     pub task_id: Option<String>,
+    /// Whether the task is here still.
+    pub task_known: bool,
     /// The task's as it was answered, or told last: the lowercase words.
     pub state: Option<String>,
     /// The code of JSON-RPC; null: none.

@@ -72,6 +72,8 @@ pub struct DeliveryView {
     pub task_state: String,
     /// Attempts that counted.
     pub tries: u32,
+    /// Attempts at most, as the setting `delivery.retry` is now; best effort has one.
+    pub tries_max: u32,
     /// When it is tried next; null: not by itself.
     pub due_at: Option<UtcTime>,
     /// What on this machine keeps it: `keyring_locked`, `offline`, …
