@@ -158,6 +158,50 @@ fn bash_accepts_its_completions() {
 }
 
 #[test]
+fn every_command_has_a_manual_page_with_its_options_and_its_examples_line_by_line() {
+    let home = tempfile::tempdir().unwrap();
+    let output = taskbell(home.path(), &["man"]).arg(home.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let names: Vec<String> = stdout(&output).lines().map(str::to_owned).collect();
+    let help = stdout(&run(&["--help"]));
+    let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let listed: Vec<&str> = commands
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .filter_map(|line| line.split_whitespace().next())
+        .filter(|name| *name != "help")
+        .collect();
+    assert!(listed.contains(&"serve") && listed.contains(&"demo-agent"), "{listed:?}");
+    for name in listed {
+        assert!(names.contains(&format!("taskbell-{name}.1")), "{name}: {names:?}");
+    }
+    assert!(!names.contains(&"taskbell-man.1".to_owned()), "it is not listed");
+
+    let page = |name: &str| std::fs::read_to_string(home.path().join(name)).unwrap();
+    assert!(page("taskbell-agent-add.1").contains("\\-\\-token\\-env"), "an option of its own");
+    assert!(page("taskbell-agent-add.1").contains("\\-\\-data\\-dir"), "a global option");
+    assert!(page("taskbell-agent-add.1").ends_with("taskbell\\-agent(1), taskbell(1)\n"));
+    assert!(page("taskbell-demo-agent.1").ends_with("\ntaskbell(1)\n"));
+    let whole = page("taskbell.1");
+    let examples = whole.split(".SH EXAMPLES\n.nf\n").nth(1).unwrap();
+    let lines: Vec<&str> = examples.lines().take_while(|line| *line != ".fi").collect();
+    assert_eq!(lines.len(), 2, "{examples}");
+    assert!(lines[0].contains("taskbell serve \\-\\-demo"), "{examples}");
+}
+
+#[test]
+fn manual_pages_that_cannot_be_written_are_told() {
+    let home = tempfile::tempdir().unwrap();
+    let output = taskbell(home.path(), &["man"]).arg(home.path().join("none")).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).starts_with("taskbell: failed to write the manual pages into"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let home = tempfile::tempdir().unwrap();
     // More than a pipe holds, so that the write happens after the reader has gone.

@@ -11,6 +11,7 @@ mod export;
 mod follow;
 mod import;
 mod inbox;
+mod man;
 mod notice;
 mod open;
 mod push;
@@ -69,6 +70,8 @@ pub enum Command {
     Doctor(doctor::Doctor),
     Open(open::Open),
     Completions(completions::Completions),
+    #[command(hide = true)]
+    Man(man::Man),
     DemoAgent(demo_agent::DemoAgent),
 }
 
@@ -101,6 +104,7 @@ impl Command {
             Self::Doctor(doctor) => doctor.run(session).await,
             Self::Open(open) => open.run(session).await,
             Self::Completions(completions) => completions.run(session),
+            Self::Man(man) => man.run(session),
             Self::DemoAgent(demo_agent) => demo_agent.run(session).await,
         }
     }
