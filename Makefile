@@ -4,7 +4,7 @@
 export CARGO_TARGET_DIR ?= $(HOME)/.cache/taskbell/target
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-long fmt lint bench setup ui
+.PHONY: help run test test-long package fmt lint bench setup ui
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,8 +22,14 @@ test: ## Every check: Rust, the page, the real window
 	@scripts/test
 
 test-long: ## The same with the long tests
-	@scripts/setup test
+	@TASKBELL_LONG=1 scripts/setup test
 	@TASKBELL_LONG=1 scripts/test
+
+package: ## The Debian package of both programs, release build
+	@scripts/setup package
+	@npm --prefix ui run --silent build -- --logLevel warn
+	@cargo build --locked --release -p taskbell -p taskbell-desktop --bins
+	@scripts/package
 
 fmt: ## Format Rust and the page
 	@scripts/setup run
