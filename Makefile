@@ -21,7 +21,7 @@ test: ## Every check: Rust, the page, the real window
 	@scripts/setup test
 	@scripts/test
 
-test-long: ## The same with the long tests
+test-long: ## The same with the long tests, and the Debian package installed in a system of its own
 	@TASKBELL_LONG=1 scripts/setup test
 	@TASKBELL_LONG=1 scripts/test
 

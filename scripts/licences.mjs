@@ -61,7 +61,8 @@ function pagePackages() {
     const maps = readdirSync(assets).filter((name) => name.endsWith(".map"));
     const sources = maps.flatMap((name) => JSON.parse(readFileSync(join(assets, name), "utf8")).sources);
     const names = sources.map((source) => source.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)\//)?.[1]);
-    if (!names.includes("svelte")) throw new Error("the page's source map does not say what the page is made of");
+    if (!names.includes("svelte"))
+      throw new Error("the page's source map does not say what the page is made of");
     return [...new Set([...names.filter(Boolean), ...fonts])].map((name) => {
       const folder = join(ui, "node_modules", name);
       const about = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
@@ -80,7 +81,9 @@ function pagePackages() {
 const parts = [...crates(), ...pagePackages()].sort((a, b) => (a.name < b.name ? -1 : 1));
 const silent = parts.filter((part) => !part.licence && part.texts.length === 0);
 if (silent.length > 0) {
-  console.error(`licences: nobody says under which licence these are: ${silent.map((part) => part.name).join(", ")}`);
+  console.error(
+    `licences: nobody says under which licence these are: ${silent.map((part) => part.name).join(", ")}`,
+  );
   process.exit(1);
 }
 
