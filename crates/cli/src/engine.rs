@@ -4,12 +4,13 @@ use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_core::search::Screen;
 use taskbell_engine::api::views::{
     AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
-    CredentialRequest, DeliveryView, ExportFormat, ExportView, HealthView, ImportOutcome, InboxTestView,
-    MuteRequest, NewAgentRequest, NewClientRequest, NewClientView, NoteRequest, NoticeView, Page,
-    PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
+    CredentialRequest, DeliveryView, DiagnosticsPart, ExportFormat, ExportView, HealthView, ImportOutcome,
+    InboxTestView, MuteRequest, NewAgentRequest, NewClientRequest, NewClientView, NoteRequest, NoticeView,
+    Page, PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
     RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
-    ResolvedView, SaveViewRequest, SavedView, SendOutcome, SendRequestView, SettingRequest, SettingView,
-    SnoozeRequest, TargetView, TaskDetail, TaskFilter, TaskSummary, WatchRequest,
+    ResolvedView, SaveViewRequest, SavedView, SelfTestItem, SendOutcome, SendRequestView, SettingChange,
+    SettingRequest, SettingView, SettingsFile, SnoozeRequest, TargetView, TaskDetail, TaskFilter,
+    TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;
@@ -275,6 +276,23 @@ impl Engine {
 
     pub async fn set_setting(&self, key: &str, value: &str) -> Answer<SettingView> {
         self.0.put(Endpoint::setting(key), &SettingRequest { value: value.to_owned() }).await
+    }
+
+    pub async fn export_settings(&self) -> Answer<SettingsFile> {
+        self.0.get("settings/export").await
+    }
+
+    pub async fn import_settings(&self, file: &SettingsFile, dry: bool) -> Answer<Page<SettingChange>> {
+        self.0.post(Endpoint::from("settings/import").with("dry", dry), file).await
+    }
+
+    pub async fn diagnostics(&self) -> Answer<Page<DiagnosticsPart>> {
+        self.0.get("diagnostics").await
+    }
+
+    /// Takes as long as the slowest part.
+    pub async fn self_test(&self) -> Answer<Page<SelfTestItem>> {
+        self.0.post("health/self-test", &serde_json::json!({})).await
     }
 
     pub async fn health(&self) -> Answer<HealthView> {

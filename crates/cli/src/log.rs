@@ -1,8 +1,10 @@
-//! The log of a program in the foreground: on stderr, so that stdout stays an answer.
+//! The log of a program in the foreground: on stderr, so that stdout stays an answer, and in the data folder.
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use crate::failure::Failure;
 use crate::term::out::Out;
@@ -14,14 +16,14 @@ const USUAL: &str = "warn,taskbell=info,taskbell_engine=info,taskbell_demo_agent
 pub fn start(out: Out) -> Result<(), Failure> {
     let wanted = std::env::var("TASKBELL_LOG").unwrap_or_default();
     let filter = filter(&wanted, out.is_json())?;
-    let started = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let stderr = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(out.has_colour() && std::io::stderr().is_terminal())
         .with_target(false)
         // It would tell of a closed stderr by printing to it, and that panics.
         .log_internal_errors(false)
-        .try_init();
+        .with_filter(filter);
+    let started = registry().with(stderr).with(taskbell_engine::logs::layer()).try_init();
     // A second log would be our own mistake; the first one goes on.
     debug_assert!(started.is_ok());
     Ok(())

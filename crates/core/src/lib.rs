@@ -18,6 +18,7 @@
 //! | credentials bound to an origin | [`credential`] |
 //! | what is worth a notice, and when it is shown | [`notice`] |
 //! | peers' text as a clean line | [`text`] |
+//! | texts for people elsewhere, without ids and credentials | [`mask`] |
 //! | peers' markdown as a tree without HTML | [`markdown`] |
 //! | what is passed on to clients of our own | [`relay`] |
 //! | where a client wants to be called back | [`push_config`] |
@@ -50,6 +51,7 @@ pub mod json;
 pub mod jsonrpc;
 pub mod lanes;
 pub mod markdown;
+pub mod mask;
 pub mod merge;
 pub mod missed;
 pub mod notice;

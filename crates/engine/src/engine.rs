@@ -3,7 +3,9 @@
 //! One a data folder, decided by the folder's lock before a port or the database is opened. The command
 //! line and the page call [`Engine`] through the API, the window in process.
 
+mod condition;
 mod find;
+mod preferences;
 mod push;
 
 pub(crate) use find::read_query;
@@ -19,9 +21,10 @@ use tokio::task::JoinHandle;
 use crate::agent_client::{Http, HttpSettings};
 use crate::agents::manage::{AgentTest, AgentWish};
 use crate::agents::{Agent, Agents};
+use crate::api::access::Access;
 use crate::api::views::{
-    AgentView, ExportFormat, ExportView, HealthItem, NoticeView, Page, ReconcileItem, ReconcileRequest,
-    RenderedView, ReportCardView, SettingView, TaskDetail, TaskSummary, UtcTime,
+    AgentView, ExportFormat, ExportView, NoticeView, Page, ReconcileItem, ReconcileRequest, RenderedView,
+    ReportCardView, TaskDetail, TaskSummary,
 };
 use crate::claims::{self, Claims};
 use crate::dispatcher::Dispatcher;
@@ -29,7 +32,7 @@ use crate::due::DueReads;
 use crate::error::EngineError;
 use crate::follower::Follower;
 use crate::gateway::Gateway;
-use crate::health::Subjects;
+use crate::health::watch::{self as health_watch, HealthWatch};
 use crate::inbox::Inbox;
 use crate::keychain::Keychain;
 use crate::notifier::{Notices, Notifier};
@@ -43,8 +46,8 @@ use crate::settings;
 use crate::store::changes;
 use crate::store::tasks::{self as rows, Channel, Following, TaskRow};
 use crate::store::{
-    OpenReport, Store, TaskKey, agents as agent_rows, ends, flags, inbox, lists, report_card, sends,
-    task_content,
+    OpenReport, Store, TaskKey, agents as agent_rows, ends, flags, health_history, inbox, lists, report_card,
+    sends, task_content,
 };
 use crate::tasks::{Imported, Outgoing, Sent, Tasks};
 use crate::{missed, search_index, upkeep, wake};
@@ -72,7 +75,9 @@ struct Inner {
     own_http: reqwest::Client,
     keychain: Keychain,
     opened: OpenReport,
-    started_ms: i64,
+    health: HealthWatch,
+    /// Who may call, where somebody listens.
+    access: std::sync::RwLock<Option<Arc<Access>>>,
     stop: Arc<Notify>,
     workers: std::sync::Mutex<Vec<JoinHandle<()>>>,
 }
@@ -114,6 +119,7 @@ impl Engine {
         parts.reach().set_source(AddressSource::Setting, public_url);
         let (dispatcher, callbacks) = Dispatcher::new(parts.clone(), keychain.clone()).await?;
         let gateway = Gateway::load(parts.clone(), dispatcher.clone()).await?;
+        let health = HealthWatch::new(parts.store().read(health_history::latest).await?);
         let (notifier, notices) = Notifier::new(parts.clone(), notices);
         let engine = Self(Arc::new(Inner {
             notifier,
@@ -127,7 +133,8 @@ impl Engine {
             own_http,
             keychain,
             opened,
-            started_ms: parts.now_ms(),
+            health,
+            access: std::sync::RwLock::default(),
             stop: Arc::new(Notify::new()),
             workers: std::sync::Mutex::default(),
             parts: parts.clone(),
@@ -151,6 +158,7 @@ impl Engine {
             tokio::spawn(search_index::run(parts.store().clone())),
             tokio::spawn(upkeep::run(parts)),
             tokio::spawn(upkeep::probe_keychain(engine.0.keychain.clone())),
+            tokio::spawn(health_watch::run(engine.clone())),
         ];
         engine.workers().extend(workers);
         Ok(engine)
@@ -514,83 +522,4 @@ impl Engine {
     pub fn gateway(&self) -> &Gateway {
         &self.0.gateway
     }
-
-    // Settings and health.
-
-    pub async fn settings(&self) -> Result<Vec<SettingView>, EngineError> {
-        let views = self.store().read(|connection| {
-            settings::all(connection)?
-                .iter()
-                .map(|found| setting_view(connection, found))
-                .collect::<Result<_, _>>()
-        });
-        Ok(views.await?)
-    }
-
-    pub async fn setting(&self, key: &str) -> Result<SettingView, EngineError> {
-        let found = self.find_setting(key)?;
-        Ok(self.store().read(move |connection| setting_view(connection, &found)).await?)
-    }
-
-    pub async fn set_setting(&self, key: &str, value: &str) -> Result<SettingView, EngineError> {
-        let found = self.find_setting(key)?;
-        found.setting.check(value)?;
-        let value = value.to_owned();
-        self.store().write(move |context| crate::store::settings::set(context, &found.key, &value)).await?;
-        self.take_settings().await?;
-        self.setting(key).await
-    }
-
-    pub async fn unset_setting(&self, key: &str) -> Result<SettingView, EngineError> {
-        let found = self.find_setting(key)?;
-        self.store().write(move |context| crate::store::settings::clear(context, &found.key)).await?;
-        self.take_settings().await?;
-        self.setting(key).await
-    }
-
-    fn find_setting(&self, key: &str) -> Result<settings::Found, EngineError> {
-        let found = settings::find(key)?;
-        match found.agent() {
-            Some(name) if self.agents_at_hand().by_name(&name).is_none() => {
-                Err(EngineError::unknown_agent(name))
-            }
-            Some(_) | None => Ok(found),
-        }
-    }
-
-    async fn take_settings(&self) -> Result<(), EngineError> {
-        self.0.parts.set_times(self.store().read(settings::follow_times).await?);
-        let public_url = self.store().read(settings::public_url).await?;
-        self.0.parts.reach().set_source(AddressSource::Setting, public_url);
-        self.0.parts.bells().tunnel.notify_one();
-        self.0.parts.bells().registrations.notify_one();
-        Ok(())
-    }
-
-    /// How each part is. The listener is not ours: its items come from the API.
-    pub async fn health(&self) -> Result<Vec<HealthItem>, EngineError> {
-        let agents = self.agents().await?;
-        let subjects = Subjects {
-            store: self.store(),
-            opened: &self.0.opened,
-            keychain: &self.0.keychain,
-            inbox: &self.0.inbox,
-            reach: self.0.parts.reach().state(),
-            agents: &agents,
-            started: UtcTime::from_ms(self.0.started_ms),
-        };
-        Ok(subjects.items())
-    }
-}
-
-fn setting_view(
-    connection: &rusqlite::Connection,
-    found: &settings::Found,
-) -> Result<SettingView, crate::store::StoreError> {
-    Ok(SettingView {
-        key: found.key.clone(),
-        value: found.value(connection)?,
-        default: found.setting.default.to_owned(),
-        meaning: found.setting.meaning.to_owned(),
-    })
 }

@@ -26,6 +26,7 @@
 //! | the words that tasks are found by | [`search_index`] |
 //! | settings | [`settings`] |
 //! | how everything is, and what is done now and then | [`health`], [`upkeep`] |
+//! | the log in the data folder, and what is told of all that to others | [`logs`], [`diagnostics`] |
 //! | the control API and its JSON | [`api`], [`present`], [`rendered`] |
 //! | calling a running engine | [`api_client`] |
 //! | the loopback listener, and where clients find it | [`listen`], `entrance` |
@@ -41,6 +42,7 @@ pub mod archive;
 pub mod claims;
 pub mod data_dir;
 pub mod demo;
+pub mod diagnostics;
 pub mod dispatcher;
 pub mod due;
 pub mod engine;
@@ -55,6 +57,7 @@ pub mod inbox;
 pub mod keychain;
 pub mod link;
 pub mod listen;
+pub mod logs;
 pub mod missed;
 pub mod notifier;
 pub mod outbound;

@@ -14,6 +14,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::agent_client::Subscription;
 use crate::agents::Agents;
+use crate::health::Notes;
 use crate::reachability::Reach;
 use crate::store::{Hubs, Store, TaskKey, WallClock};
 
@@ -32,6 +33,7 @@ struct Inner {
     reach: Reach,
     hubs: Hubs,
     handovers: Handovers,
+    notes: Notes,
 }
 
 impl Parts {
@@ -49,6 +51,7 @@ impl Parts {
             reach: Reach::default(),
             hubs,
             handovers: Handovers::default(),
+            notes: Notes::default(),
         }))
     }
 
@@ -92,6 +95,11 @@ impl Parts {
     /// Streams that sends opened, on their way to who follows their tasks.
     pub fn handovers(&self) -> &Handovers {
         &self.0.handovers
+    }
+
+    /// What happened that only Health tells of.
+    pub fn notes(&self) -> &Notes {
+        &self.0.notes
     }
 
     pub fn bells(&self) -> &Bells {

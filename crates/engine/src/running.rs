@@ -24,6 +24,7 @@ use crate::error::EngineError;
 use crate::inbox::{self, Inbox};
 use crate::keychain::{DEADLINE, Keychain, KeychainChoice, KeychainError};
 use crate::listen::{Bound, ListenError};
+use crate::logs::LOG;
 use crate::notifier::{NoticeEvent, Notices};
 use crate::store::{OpenError, Store, StoreError, wall_clock};
 
@@ -126,6 +127,7 @@ pub struct RunningEngine {
 impl RunningEngine {
     pub async fn start(options: EngineOptions) -> Result<Self, StartError> {
         let folder = options.data_dir.hold()?;
+        LOG.open_below(folder.path());
         let bound = bind(options.gateway, options.ports_taken).await?;
         let inbox_bound = bind(options.inbox, options.ports_taken).await?;
         let path = folder.path().to_owned();
@@ -151,6 +153,7 @@ impl RunningEngine {
         let access = Arc::new(Access::new(token.clone()));
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(open_what_is_clicked(engine.notifier().events(), options.windows.clone()));
+        engine.set_access(&access);
         let engine_inbox = engine.inbox().clone();
         let state = ApiState { engine, access, windows: options.windows, stop: stopping.clone() };
         let folder_path = folder.path().to_owned();
@@ -227,6 +230,8 @@ impl RunningEngine {
         if let Err(error) = self.entrance.retract() {
             tracing::warn!(%error, "runtime.json was not removed");
         }
+        // The folder is free for another program once the lock goes with us.
+        LOG.close();
     }
 }
 

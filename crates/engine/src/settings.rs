@@ -12,8 +12,11 @@ use taskbell_core::ids::AgentName;
 use taskbell_core::public_url::PublicUrl;
 
 use crate::error::EngineError;
+use crate::store::bodies::BODY_DAYS;
 use crate::store::gateway_tasks::SHARE_TASKS;
 use crate::store::{StoreError, settings as rows};
+
+mod describe;
 
 /// The longest command line.
 const COMMAND: usize = 4_096;
@@ -94,6 +97,18 @@ pub const ALL: &[Setting] = &[
         default: "30",
         meaning: "days that a task is kept after its end, unless it is pinned",
         kind: Kind::Days { least: 1, most: 3_650 },
+    },
+    Setting {
+        key: "retention.bodies",
+        default: "7",
+        meaning: "days that the body of a callback is kept after it came; what came of it is kept for 30",
+        kind: Kind::Days { least: 1, most: 30 },
+    },
+    Setting {
+        key: "log.level",
+        default: "info",
+        meaning: "how much is written into the log in the data folder: error, warn, info, debug, trace",
+        kind: Kind::Words(&["error", "warn", "info", "debug", "trace"]),
     },
     Setting {
         key: SHARE_TASKS,
@@ -253,6 +268,16 @@ pub fn delivery_schedule(connection: &Connection) -> Result<Schedule, StoreError
 /// Days that an ended task is kept.
 pub fn retention_days(connection: &Connection) -> Result<u32, StoreError> {
     Ok(rows::get(connection, "retention.days")?.and_then(|days| days.parse().ok()).unwrap_or(30))
+}
+
+/// Days that the body of a callback is kept.
+pub fn body_days(connection: &Connection) -> Result<i64, StoreError> {
+    Ok(rows::get(connection, "retention.bodies")?.and_then(|days| days.parse().ok()).unwrap_or(BODY_DAYS))
+}
+
+/// How much is written into the log.
+pub fn log_level(connection: &Connection) -> Result<String, StoreError> {
+    Ok(rows::get(connection, "log.level")?.unwrap_or_else(|| "info".to_owned()))
 }
 
 #[cfg(test)]

@@ -37,7 +37,10 @@ pub async fn run(parts: Parts) {
 
 async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
     let began = Instant::now();
-    let days = parts.store().read(settings::retention_days).await?;
+    let (days, body_days) = parts
+        .store()
+        .read(|connection| Ok((settings::retention_days(connection)?, settings::body_days(connection)?)))
+        .await?;
     let before_ms = parts.now_ms().saturating_sub(i64::from(days).saturating_mul(DAY_MS));
     let unbound_before_ms = parts.now_ms().saturating_sub(DAY_MS);
     loop {
@@ -48,7 +51,7 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
                     + changes::prune(context, before_ms, AT_ONCE)?
                     + crate::store::notices::prune(context, before_ms, AT_ONCE)?
                     + crate::store::gateway_log::prune(context, AT_ONCE)?
-                    + crate::store::bodies::prune(context, AT_ONCE)?
+                    + crate::store::bodies::prune(context, body_days, AT_ONCE)?
                     + deliveries::prune(context, before_ms, AT_ONCE)?
                     + callbacks::quarantine_unbound(context, unbound_before_ms, AT_ONCE)?)
             })
@@ -62,9 +65,15 @@ async fn run_once(parts: &Parts) -> Result<(), crate::store::StoreError> {
         return Ok(());
     }
     match parts.store().back_up_if_due(parts.now_ms()).await {
-        Ok(Some(_)) => tracing::info!(took_ms = began.elapsed().as_millis(), "the store was copied"),
-        Ok(None) => {}
-        Err(error) => tracing::warn!(%error, "the daily copy of the store failed"),
+        Ok(Some(_)) => {
+            parts.notes().note_backup(None);
+            tracing::info!(took_ms = began.elapsed().as_millis(), "the store was copied");
+        }
+        Ok(None) => parts.notes().note_backup(None),
+        Err(error) => {
+            parts.notes().note_backup(Some(error.to_string()));
+            tracing::warn!(%error, "the daily copy of the store failed");
+        }
     }
     Ok(())
 }

@@ -131,7 +131,7 @@ impl World {
     }
 
     async fn prune(&self) -> usize {
-        self.store.write(|context| bodies::prune(context, 100)).await.unwrap()
+        self.store.write(|context| bodies::prune(context, bodies::BODY_DAYS, 100)).await.unwrap()
     }
 }
 

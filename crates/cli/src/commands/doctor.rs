@@ -5,8 +5,9 @@ use std::time::Duration;
 use clap::Args;
 use serde::Serialize;
 use taskbell_core::text;
-use taskbell_engine::api::views::HealthState;
+use taskbell_engine::api::views::{HealthState, UtcTime};
 use taskbell_engine::data_dir::DataDir;
+use taskbell_engine::health::DESCRIPTORS_WANTED;
 use taskbell_engine::keychain::{Keychain, KeychainChoice, KeychainHealth};
 use taskbell_engine::store::inspect::inspect;
 
@@ -18,15 +19,17 @@ use crate::term::out::Out;
 
 /// A stopped Secret Service never answers.
 const KEYRING_WITHIN: Duration = Duration::from_secs(5);
-/// Below this a thousand followed streams do not fit.
-const DESCRIPTORS_WANTED: u64 = 4096;
 
 /// Say what works here and what does not
 ///
 /// Exit 1 when something is bad.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  taskbell doctor")]
-pub struct Doctor {}
+#[command(after_help = "Example:\n  taskbell doctor --self-test")]
+pub struct Doctor {
+    /// Try each part of the running engine as well: keyring, store, gateway, inbox, public address, a notice
+    #[arg(long)]
+    self_test: bool,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Finding {
@@ -36,11 +39,13 @@ struct Finding {
     detail: String,
     /// What to do about it.
     fix: Option<String>,
+    /// Since when, where the engine says.
+    since: Option<UtcTime>,
 }
 
 impl Finding {
     fn new(check: &str, state: HealthState, detail: impl Into<String>) -> Self {
-        Self { check: check.to_owned(), state, detail: detail.into(), fix: None }
+        Self { check: check.to_owned(), state, detail: detail.into(), fix: None, since: None }
     }
 
     fn with_fix(self, fix: &str) -> Self {
@@ -68,7 +73,18 @@ impl Doctor {
         }
         // A running engine has its own keyring choice, and says how it fares.
         match &engine {
-            Ok(engine) => findings.extend(health(engine).await),
+            Ok(engine) => {
+                findings.extend(health(engine).await);
+                if self.self_test {
+                    findings.extend(self_test(engine).await?);
+                }
+            }
+            Err(_) if self.self_test => {
+                return Err(Failure::new(
+                    "no_engine",
+                    "failed to test: no engine runs; start one with 'taskbell serve'",
+                ));
+            }
             Err(_) => findings.push(keyring().await),
         }
         let bad = findings.iter().any(|finding| finding.state == HealthState::Bad);
@@ -228,6 +244,18 @@ async fn keyring() -> Finding {
     }
 }
 
+async fn self_test(engine: &Engine) -> Result<Vec<Finding>, Failure> {
+    let tested = engine.self_test().await?.items.into_iter().map(|item| {
+        let state = if item.ok { HealthState::Ok } else { HealthState::Bad };
+        Finding::new(
+            &format!("test of {}", item.component),
+            state,
+            format!("{} ({} ms)", item.detail, item.took_ms),
+        )
+    });
+    Ok(tested.collect())
+}
+
 async fn health(engine: &Engine) -> Vec<Finding> {
     match engine.health().await {
         Ok(health) => health
@@ -238,6 +266,7 @@ async fn health(engine: &Engine) -> Vec<Finding> {
                 state: item.state,
                 detail: item.detail,
                 fix: item.fix,
+                since: Some(item.since),
             })
             .collect(),
         Err(error) => vec![Finding::new("health", HealthState::Bad, chain(&error))],

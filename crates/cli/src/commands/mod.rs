@@ -6,6 +6,7 @@ mod client;
 mod completions;
 mod delivery;
 mod demo_agent;
+mod diagnostics;
 mod doctor;
 mod export;
 mod follow;
@@ -68,6 +69,7 @@ pub enum Command {
     #[command(subcommand)]
     Push(push::Push),
     Doctor(doctor::Doctor),
+    Diagnostics(diagnostics::Diagnostics),
     Open(open::Open),
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -102,6 +104,7 @@ impl Command {
             Self::Notice(notice) => notice.run(session).await,
             Self::Push(push) => push.run(session).await,
             Self::Doctor(doctor) => doctor.run(session).await,
+            Self::Diagnostics(diagnostics) => diagnostics.run(session).await,
             Self::Open(open) => open.run(session).await,
             Self::Completions(completions) => completions.run(session),
             Self::Man(man) => man.run(session),

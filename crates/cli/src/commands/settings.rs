@@ -1,7 +1,11 @@
 //! `settings`: texts under their keys.
 
+use std::io::Write as _;
+use std::path::PathBuf;
+
 use clap::Subcommand;
 use taskbell_core::text;
+use taskbell_engine::api::views::SettingsFile;
 
 use crate::failure::Failure;
 use crate::session::Session;
@@ -28,7 +32,25 @@ pub enum Settings {
         /// Its new value
         value: String,
     },
+    /// Write the settings that were changed, without what may be secret, as JSON
+    #[command(after_help = "Example:\n  taskbell settings export settings.json")]
+    Export {
+        /// Where to; it must not be there yet [default: standard output]
+        file: Option<PathBuf>,
+    },
+    /// Change what a file names, all of it or nothing
+    #[command(after_help = "Example:\n  taskbell settings import settings.json --dry-run")]
+    Import {
+        /// A file that `settings export` wrote
+        file: PathBuf,
+        /// Only say what it would change
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
+
+/// Larger is no file of settings.
+const FILE_MAX: u64 = 1 << 20;
 
 impl Settings {
     pub async fn run(self, session: &Session) -> Result<u8, Failure> {
@@ -56,6 +78,29 @@ impl Settings {
             }
             Self::Get { key } => engine.setting(&key).await?,
             Self::Set { key, value } => engine.set_setting(&key, &value).await?,
+            Self::Export { file } => {
+                let settings = engine.export_settings().await?;
+                match file {
+                    None => out.json(&settings)?,
+                    Some(path) => write_new(&path, &settings)?,
+                }
+                return Ok(0);
+            }
+            Self::Import { file, dry_run } => {
+                let changes = engine.import_settings(&read_file(&file)?, dry_run).await?;
+                if out.is_json() {
+                    out.json(&changes)?;
+                    return Ok(0);
+                }
+                let line = |change: &taskbell_engine::api::views::SettingChange| {
+                    format!("{}: {:?} → {:?}", change.key, change.before, change.after)
+                };
+                match changes.items.is_empty() {
+                    true => out.line("nothing changes")?,
+                    false => out.lines(changes.items.iter().map(line))?,
+                }
+                return Ok(0);
+            }
         };
         if out.is_json() {
             out.json(&setting)?;
@@ -64,4 +109,25 @@ impl Settings {
         }
         Ok(0)
     }
+}
+
+fn read_file(path: &std::path::Path) -> Result<SettingsFile, Failure> {
+    let failed =
+        |what: String| Failure::usage(format!("failed to read settings from {}: {what}", path.display()));
+    let length = std::fs::metadata(path).map_err(|error| failed(error.to_string()))?.len();
+    if length > FILE_MAX {
+        return Err(failed("it is too large to be one".to_owned()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| failed(format!("it is no file of settings ({error})")))
+}
+
+/// Readable, and never over a file that is there.
+fn write_new(path: &std::path::Path, settings: &SettingsFile) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::new("file", format!("failed to write settings to {}: {error}", path.display()))
+    };
+    let text = serde_json::to_string_pretty(settings).map_err(|error| failed(error.into()))?;
+    let mut file = std::fs::File::create_new(path).map_err(failed)?;
+    writeln!(file, "{text}").and_then(|()| file.sync_all()).map_err(failed)
 }

@@ -40,7 +40,7 @@ pub struct Access {
 
 /// Why the listener is not there: another program has its port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct PortTaken {
+pub(crate) struct PortTaken {
     /// "127.0.0.1:7420 is taken by process 12 (nginx)"
     pub told: String,
     pub since: Instant,
@@ -48,7 +48,7 @@ pub(super) struct PortTaken {
 
 /// Requests for a host that is not ours: a tunnel that points at this port, or a page that tries to get in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Misdirected {
+pub(crate) struct Misdirected {
     pub count: u64,
     pub first: Instant,
     pub last: Instant,
@@ -96,7 +96,7 @@ impl Access {
     }
 
     /// Who has the port instead of us, as long as that is so.
-    pub(super) fn port_taken(&self) -> Option<PortTaken> {
+    pub(crate) fn port_taken(&self) -> Option<PortTaken> {
         self.port_taken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -105,7 +105,7 @@ impl Access {
     }
 
     /// `http://127.0.0.1:7420`: literally, since `localhost` may lead to another program on `[::1]`.
-    pub(super) fn address(&self) -> Option<String> {
+    pub(crate) fn address(&self) -> Option<String> {
         self.port().map(|port| format!("http://127.0.0.1:{port}"))
     }
 
@@ -117,13 +117,13 @@ impl Access {
     }
 
     /// What came for other hosts, where some came lately.
-    pub(super) fn misdirected(&self, now: Instant) -> Option<Misdirected> {
+    pub(crate) fn misdirected(&self, now: Instant) -> Option<Misdirected> {
         let noted = *self.misdirected.lock().unwrap_or_else(PoisonError::into_inner);
         noted.filter(|noted| is_recent(noted, now))
     }
 
     /// The answer to a challenge.
-    pub(super) fn prove(&self, challenge: &str) -> String {
+    pub(crate) fn prove(&self, challenge: &str) -> String {
         proof::prove(&self.token, challenge)
     }
 

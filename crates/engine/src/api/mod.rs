@@ -12,7 +12,7 @@
 //! | the engine's proof before it gets the token | [`proof`] |
 //! | who may call | [`access`], [`guard`] |
 //! | signing a page in | `session` |
-//! | what can be asked | `agents`, `tasks`, `saved_views`, `inbox`, `registrations`, `notices`, `clients`, `deliveries`, `settings` |
+//! | what can be asked | `agents`, `tasks`, `saved_views`, `inbox`, `registrations`, `notices`, `clients`, `deliveries`, `settings`, `health` |
 //! | the change feed | [`feed`] |
 //! | calling the window forward | [`window`] |
 //! | failures | [`error`] |
@@ -28,6 +28,7 @@ pub mod error;
 mod extract;
 pub mod feed;
 pub mod guard;
+mod health;
 mod inbox;
 mod notices;
 mod page;
@@ -139,6 +140,7 @@ fn parts() -> (Router<ApiState>, OpenApi) {
         .merge(clients::routes())
         .merge(deliveries::routes())
         .merge(settings::routes())
+        .merge(health::routes())
         .merge(feed::routes())
         .merge(window::routes());
     let (router, mut document) =

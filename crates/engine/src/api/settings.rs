@@ -1,6 +1,4 @@
-//! Settings and health.
-
-use std::time::Instant;
+//! Settings.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,16 +7,15 @@ use utoipa_axum::routes;
 
 use super::ApiState;
 use super::error::ApiError;
-use super::extract::{ApiJson, KeyPath};
-use super::views::{
-    ErrorBody, HealthItem, HealthState, HealthView, Page, SettingRequest, SettingView, UtcTime,
-};
+use super::extract::{ApiJson, KeyPath, Params};
+use super::views::{ErrorBody, Page, SettingChange, SettingRequest, SettingView, SettingsFile};
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(list_settings))
+        .routes(routes!(export_settings))
+        .routes(routes!(import_settings))
         .routes(routes!(show_setting, set_setting, unset_setting))
-        .routes(routes!(health))
 }
 
 /// All settings there are, with the values that hold.
@@ -66,44 +63,27 @@ async fn unset_setting(
     Ok(Json(state.engine.unset_setting(&key).await?))
 }
 
-/// What runs, what does not, and what helps.
+/// The settings that their user changed, as a file holds them; without those that may hold a secret.
 #[utoipa::path(
-    get, path = "/health", tag = "settings",
-    responses((status = 200, body = HealthView), (status = "default", body = ErrorBody)),
+    get, path = "/settings/export", tag = "settings",
+    responses((status = 200, body = SettingsFile), (status = "default", body = ErrorBody)),
 )]
-async fn health(State(state): State<ApiState>) -> Result<Json<HealthView>, ApiError> {
-    let mut items = state.engine.health().await?;
-    items.extend(taken_port(&state));
-    items.extend(wrong_hosts(&state));
-    Ok(Json(HealthView { items, gateway: state.access.address() }))
+async fn export_settings(State(state): State<ApiState>) -> Result<Json<SettingsFile>, ApiError> {
+    Ok(Json(state.engine.export_settings().await?))
 }
 
-/// Following goes on without the listener; only the command line and the browser cannot get in.
-fn taken_port(state: &ApiState) -> Option<HealthItem> {
-    let taken = state.access.port_taken()?;
-    Some(HealthItem {
-        component: "gateway".to_owned(),
-        state: HealthState::Bad,
-        since: ago(state, taken.since),
-        detail: taken.told,
-        fix: Some("end that program, or choose another port; it is tried again each 10 s".to_owned()),
-    })
-}
-
-fn ago(state: &ApiState, since: Instant) -> UtcTime {
-    let ago = i64::try_from(since.elapsed().as_millis()).unwrap_or(0);
-    UtcTime::from_ms(state.engine.parts().now_ms().saturating_sub(ago))
-}
-
-/// The usual cause is a tunnel set up for the wrong port. Who it was for is a stranger's text and not shown.
-fn wrong_hosts(state: &ApiState) -> Option<HealthItem> {
-    let now = Instant::now();
-    let noted = state.access.misdirected(now)?;
-    Some(HealthItem {
-        component: "gateway host".to_owned(),
-        state: HealthState::Warn,
-        since: ago(state, noted.first),
-        detail: format!("{} requests named another host and were refused", noted.count),
-        fix: Some("if a tunnel points at this port, point it at the inbox port instead".to_owned()),
-    })
+/// Sets what such a file names, all or nothing, and answers with what that changes. A key that is none, or a value that
+/// its setting does not take, is refused by name.
+#[utoipa::path(
+    post, path = "/settings/import", tag = "settings", request_body = SettingsFile,
+    params(("dry" = Option<bool>, Query, description = "Only say what it would change")),
+    responses((status = 200, body = Page<SettingChange>), (status = "default", body = ErrorBody)),
+)]
+async fn import_settings(
+    State(state): State<ApiState>,
+    params: Params,
+    ApiJson(file): ApiJson<SettingsFile>,
+) -> Result<Json<Page<SettingChange>>, ApiError> {
+    let dry = params.only(&["dry"])?.one("dry")?.unwrap_or(false);
+    Ok(Json(Page::whole(state.engine.import_settings(file, dry).await?)))
 }

@@ -105,7 +105,7 @@ impl Dispatcher {
         };
         reach(begun.lane, Place::AfterSend);
         // A machine that slept while it waited for an answer lost it by itself.
-        let slept = watch.look(self.0.parts.now_ms(), Instant::now());
+        let slept = watch.look(self.0.parts.now_ms(), Instant::now()).is_some_and(|ahead_ms| ahead_ms > 0);
         let ended = match ended {
             Ended::Counted(outcome) if slept && !outcome.is_delivered() => {
                 Ended::Uncounted { code: "slept", again_after: STORE_PAUSE }

@@ -20,6 +20,12 @@ fn stamp_of(path: &Path) -> Option<&str> {
     path.file_name()?.to_str()?.strip_prefix("taskbell-")?.strip_suffix(".db")
 }
 
+/// When a backup was made, by its name.
+pub(crate) fn made_at_ms(path: &Path) -> Option<i64> {
+    let time = jiff::civil::DateTime::strptime("%Y%m%dT%H%M%SZ", stamp_of(path)?).ok()?;
+    Some(time.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond())
+}
+
 /// The backups in `folder`, the newest first.
 pub(crate) fn newest_first(folder: &Path) -> Result<Vec<PathBuf>, OpenError> {
     let backups = folder.join(FOLDER);

@@ -95,9 +95,9 @@ fn make_room<const HOARD: usize>(context: &mut WriteContext<'_>, size: u64) -> R
 }
 
 /// Drops what is older than it should be kept, `limit` rows of each kind at most; how many went.
-pub fn prune(context: &mut WriteContext<'_>, limit: u32) -> Result<usize, StoreError> {
+pub fn prune(context: &mut WriteContext<'_>, body_days: i64, limit: u32) -> Result<usize, StoreError> {
     let before = |days: i64| context.now_ms.saturating_sub(days.saturating_mul(DAY_MS));
-    let (bodies, rows) = (before(BODY_DAYS), before(ROW_DAYS));
+    let (bodies, rows) = (before(body_days), before(ROW_DAYS));
     // A task that the user looks at keeps its confirmed content by itself; documents go with the bodies.
     let steps = [
         (

@@ -13,6 +13,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0006_verdicts.sql"),
     include_str!("migrations/0007_dispatcher.sql"),
     include_str!("migrations/0008_search.sql"),
+    include_str!("migrations/0009_health.sql"),
 ];
 
 /// The version this program writes.

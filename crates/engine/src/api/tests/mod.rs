@@ -2,9 +2,11 @@
 
 mod feed;
 mod guards;
+mod health;
 mod nouns;
 mod openapi;
 mod sessions;
+mod settings;
 mod windows;
 
 use std::net::SocketAddr;
@@ -50,6 +52,7 @@ impl Served {
         let engine = Engine::with_store(store.clone(), opened, keychain).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let access = Arc::new(Access::new(Secret::new(TOKEN)));
+        engine.set_access(&access);
         let state = ApiState { engine, access, windows: Windows::new(), stop: stopped.clone() };
         let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let address = bound.address();
@@ -76,6 +79,7 @@ impl Served {
         (&mut self.serving).await.unwrap();
         let (stop, stopped) = watch::channel(false);
         let access = Arc::new(Access::new(Secret::new(TOKEN)));
+        self.state.engine.set_access(&access);
         self.state = ApiState { access, stop: stopped.clone(), ..self.state.clone() };
         let bound = Bound::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
         self.address = bound.address();

@@ -81,9 +81,15 @@ DELETE /api/v1/clients/{name}
 GET /api/v1/deliveries
 GET /api/v1/deliveries/{id}
 POST /api/v1/deliveries/{id}/retry
+GET /api/v1/diagnostics
 PUT /api/v1/focus
 GET /api/v1/gateway/traffic
 GET /api/v1/health
+GET /api/v1/health/history
+POST /api/v1/health/keyring/probe
+POST /api/v1/health/self-test
+POST /api/v1/health/store/backup
+POST /api/v1/health/store/check
 GET /api/v1/hello
 GET /api/v1/inbox
 POST /api/v1/inbox/test
@@ -99,6 +105,8 @@ POST /api/v1/reconcile
 GET /api/v1/registrations
 POST /api/v1/session
 GET /api/v1/settings
+GET /api/v1/settings/export
+POST /api/v1/settings/import
 DELETE /api/v1/settings/{key}
 GET /api/v1/settings/{key}
 PUT /api/v1/settings/{key}

@@ -31,7 +31,9 @@ pub use change::ChangeView;
 pub use client::{ClientView, NewClientRequest, NewClientView, TrafficView};
 pub use delivery::{AllowTargetRequest, AttemptView, DeliveryView, TargetView};
 pub use export::{ExportFormat, ExportView, ExportedFileView};
-pub use health::{HealthItem, HealthState, HealthView};
+pub use health::{
+    DiagnosticsPart, HealthAction, HealthChange, HealthItem, HealthState, HealthView, SelfTestItem,
+};
 pub use inbox::{
     CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
     ProofsView, ReplayView,
@@ -48,7 +50,7 @@ pub use send::{
     FilePart, ReplyRequest, SendOutcome, SendRequestView, SentTask, UnknownOutcome, WatchRequest,
 };
 pub use session::{HelloView, PageLoginView, SessionRequest};
-pub use setting::{SettingRequest, SettingView};
+pub use setting::{SettingChange, SettingKind, SettingRequest, SettingView, SettingsFile};
 pub use task::{
     ArchiveRequest, ArtifactView, ConfirmedView, FollowRequest, FollowWish, FollowingMode, FollowingView,
     HitPart, MuteRequest, NoteRequest, PinRequest, ReconcileItem, ReconcileRequest, ReconcileVerdict,
