@@ -6,7 +6,7 @@ use taskbell_engine::api::views::{
     AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
     CredentialRequest, DeliveryView, DiagnosticsPart, ExportFormat, ExportView, HealthView, ImportOutcome,
     InboxTestView, MuteRequest, NewAgentRequest, NewClientRequest, NewClientView, NoteRequest, NoticeView,
-    Page, PageLoginView, PinDialectRequest, PinRequest, ReachView, ReconcileItem, ReconcileRequest,
+    Page, PageLoginView, PinDialectRequest, PinRequest, QuietRequest, QuietView, ReachView, ReconcileItem, ReconcileRequest,
     RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
     ResolvedView, SaveViewRequest, SavedView, SelfTestItem, SendOutcome, SendRequestView, SettingChange,
     SettingRequest, SettingView, SettingsFile, SnoozeRequest, TargetView, TaskDetail, TaskFilter,
@@ -197,6 +197,20 @@ impl Engine {
 
     pub async fn notices(&self) -> Answer<Page<NoticeView>> {
         self.0.get("notices").await
+    }
+
+    /// Whether notices are held up now.
+    pub async fn quiet(&self) -> Answer<QuietView> {
+        self.0.get("quiet").await
+    }
+
+    pub async fn ask_for_quiet(&self, request: &QuietRequest) -> Answer<QuietView> {
+        self.0.put("quiet", request).await
+    }
+
+    pub async fn end_quiet(&self) -> Answer<QuietView> {
+        self.0.delete("quiet").await?;
+        self.quiet().await
     }
 
     pub async fn test_notice(&self) -> Answer<NoticeView> {

@@ -5,21 +5,25 @@
 //!
 //! | question | answered by |
 //! |---|---|
-//! | does this change make a notice, and which | [`of_status`], [`of_verdict`], [`of_refusal`], [`of_silence`] |
+//! | does this change make a notice, and which | [`of_status`], [`of_verdict`], [`of_refusal`], [`of_silence`], [`of_pause`] |
 //! | is it the same transition as one before | [`NewNotice::key`] |
+//! | does the user want to hear of it, and with a sound | [`Way`] |
+//! | is it quiet now, and until when | [`Quiet`] |
 //! | what is shown now, together or alone, and what waits | [`plan`] |
 //! | what several say together | [`merged`] |
 //!
 //! Never for progress, never for what the user did here, never twice for one transition.
 
 mod plan;
+mod quiet;
 
-use crate::ids::AgentName;
+use crate::ids::{AgentName, ClientName};
 use crate::state::TaskState;
 use crate::task::Message;
 use crate::text::plain;
 
-pub use plan::{ATTENTION_DELAY_MS, Allowance, Pending, Plan, Shown, merged, plan};
+pub use plan::{ATTENTION_DELAY_MS, Allowance, Hush, Pending, Plan, Reason, Shown, merged, plan};
+pub use quiet::{NotATime, Quiet, TimeOfDay, wall_clock};
 
 /// How long a task may go unconfirmed before it is said.
 pub const SILENCE_MS: i64 = 15 * 60 * 1_000;
@@ -39,7 +43,34 @@ pub enum NoticeKind {
     Unconfirmed,
     /// The agent does not show the task any more.
     Lost,
+    /// A receiver of callbacks failed for so long that it is left alone.
+    Paused,
     Test,
+}
+
+/// How the user wants to be told of a kind of notice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Sound,
+    Silent,
+    /// Not at all; it is still recorded.
+    Off,
+}
+
+impl Way {
+    pub const ALL: [Self; 3] = [Self::Sound, Self::Silent, Self::Off];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sound => "sound",
+            Self::Silent => "silent",
+            Self::Off => "off",
+        }
+    }
+
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|way| way.word() == word)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,13 +81,14 @@ pub enum Urgency {
 }
 
 impl NoticeKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Waiting,
         Self::SignIn,
         Self::Failed,
         Self::Finished,
         Self::Unconfirmed,
         Self::Lost,
+        Self::Paused,
         Self::Test,
     ];
 
@@ -68,6 +100,7 @@ impl NoticeKind {
             Self::Finished => "finished",
             Self::Unconfirmed => "unconfirmed",
             Self::Lost => "lost",
+            Self::Paused => "paused",
             Self::Test => "test",
         }
     }
@@ -85,14 +118,23 @@ impl NoticeKind {
     pub fn urgency(self) -> Urgency {
         match self {
             Self::Waiting | Self::SignIn => Urgency::Critical,
-            Self::Failed | Self::Unconfirmed | Self::Lost | Self::Test => Urgency::Normal,
+            Self::Failed | Self::Unconfirmed | Self::Lost | Self::Paused | Self::Test => Urgency::Normal,
             Self::Finished => Urgency::Low,
         }
     }
 
-    /// Without a sound.
-    pub fn is_silent(self) -> bool {
-        matches!(self, Self::Finished)
+    /// How it is told where the user has said nothing: an end is no reason to look up.
+    pub fn usual_way(self) -> Way {
+        match self {
+            Self::Finished => Way::Silent,
+            Self::Waiting
+            | Self::SignIn
+            | Self::Failed
+            | Self::Unconfirmed
+            | Self::Lost
+            | Self::Paused
+            | Self::Test => Way::Sound,
+        }
     }
 }
 
@@ -230,6 +272,18 @@ pub fn of_silence(subject: Subject<'_>, confirmed_at_ms: i64) -> NewNotice {
         key: format!("unconfirmed {confirmed_at_ms}"),
         title: format!("{} has not been heard of for 15 min", subject.agent),
         body: plain(&format!("{}: still running as far as we know", subject.title)),
+    }
+}
+
+/// The notice of a receiver that is called no more since it failed for days.
+pub fn of_pause(client: &ClientName, target: &str, at_ms: i64) -> NewNotice {
+    NewNotice {
+        kind: NoticeKind::Paused,
+        key: format!("paused {client} {target} {at_ms}"),
+        title: plain(&format!("Callbacks for {client} are paused")),
+        body: plain(&format!(
+            "{target} has failed for days. Ends and questions wait until it is resumed; tasks go on."
+        )),
     }
 }
 

@@ -7,6 +7,7 @@ mod condition;
 mod find;
 mod preferences;
 mod push;
+mod quiet;
 
 pub(crate) use find::read_query;
 

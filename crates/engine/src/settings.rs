@@ -9,6 +9,7 @@ use taskbell_core::callback::ProofPolicy;
 use taskbell_core::delivery::Schedule;
 use taskbell_core::follow::FollowTimes;
 use taskbell_core::ids::AgentName;
+use taskbell_core::notice::{NoticeKind, TimeOfDay};
 use taskbell_core::public_url::PublicUrl;
 
 use crate::error::EngineError;
@@ -17,6 +18,10 @@ use crate::store::gateway_tasks::SHARE_TASKS;
 use crate::store::{StoreError, settings as rows};
 
 mod describe;
+mod notices;
+
+use notices::{TOLD, agents_notice, notice, notice_kinds};
+pub use notices::{ask_for_quiet, end_quiet, notice_way, quiet, urgent_kinds};
 
 /// The longest command line.
 const COMMAND: usize = 4_096;
@@ -24,7 +29,7 @@ const COMMAND: usize = 4_096;
 /// One setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// In [`OF_AGENTS`] what stands before the agent's name.
+    /// In [`OF_AGENTS`] with [`AGENT`] where the agent's name stands.
     pub key: &'static str,
     pub default: &'static str,
     pub meaning: &'static str,
@@ -47,7 +52,14 @@ enum Kind {
     PublicAddress,
     /// One line; empty: none.
     Command,
+    /// Local; empty: none.
+    TimeOfDay,
+    /// Several with commas; empty: none.
+    NoticeKinds,
 }
+
+/// Stands for an agent's name.
+const AGENT: &str = "*";
 
 pub const ALL: &[Setting] = &[
     Setting {
@@ -116,22 +128,59 @@ pub const ALL: &[Setting] = &[
         meaning: "whether every client of the gateway sees all tasks of an agent, not only its own (yes, no)",
         kind: Kind::Words(&["yes", "no"]),
     },
+    Setting {
+        key: "autostart",
+        default: "off",
+        meaning: "whether the window's program starts with the desktop session, hidden in the tray (on, off)",
+        kind: Kind::Words(&["on", "off"]),
+    },
+    Setting {
+        key: "quiet.from",
+        default: "",
+        meaning: "local time, HH:MM, at which the quiet hours of each day begin; empty: there are none",
+        kind: Kind::TimeOfDay,
+    },
+    Setting {
+        key: "quiet.to",
+        default: "",
+        meaning: "local time, HH:MM, at which the quiet hours end and what came in them is told at once",
+        kind: Kind::TimeOfDay,
+    },
+    Setting {
+        key: "quiet.urgent",
+        default: "",
+        meaning: "kinds of notices that are shown in quiet hours all the same, with commas; empty: none",
+        kind: Kind::NoticeKinds,
+    },
+    notice("notice.waiting", NoticeKind::Waiting),
+    notice("notice.sign-in", NoticeKind::SignIn),
+    notice("notice.failed", NoticeKind::Failed),
+    notice("notice.finished", NoticeKind::Finished),
+    notice("notice.unconfirmed", NoticeKind::Unconfirmed),
+    notice("notice.lost", NoticeKind::Lost),
+    notice("notice.paused", NoticeKind::Paused),
 ];
 
 /// Those that each agent has for itself: `push.builder`.
 pub const OF_AGENTS: &[Setting] = &[
     Setting {
-        key: "push.",
+        key: "push.*",
         default: "on",
         meaning: "whether this agent is asked to call us back about its tasks (on, off)",
         kind: Kind::Words(&["on", "off"]),
     },
     Setting {
-        key: "proof.",
+        key: "proof.*",
         default: "any",
         meaning: "how many of the registered proofs a callback of this agent must show (any, all)",
         kind: Kind::Words(&["any", "all"]),
     },
+    agents_notice("notice.*.waiting"),
+    agents_notice("notice.*.sign-in"),
+    agents_notice("notice.*.failed"),
+    agents_notice("notice.*.finished"),
+    agents_notice("notice.*.unconfirmed"),
+    agents_notice("notice.*.lost"),
 ];
 
 /// A setting under the key that it was asked for.
@@ -143,8 +192,7 @@ pub struct Found {
 
 /// The setting of that key. Of an agent's settings that there is such an agent is the caller's matter.
 pub fn find(key: &str) -> Result<Found, EngineError> {
-    let of_agent =
-        |setting: &&Setting| key.strip_prefix(setting.key).is_some_and(|name| AgentName::new(name).is_ok());
+    let of_agent = |setting: &&Setting| setting.agent_in(key).is_some();
     let setting = ALL.iter().find(|setting| setting.key == key);
     match setting.or_else(|| OF_AGENTS.iter().find(of_agent)) {
         Some(setting) => Ok(Found { setting, key: key.to_owned() }),
@@ -161,20 +209,20 @@ pub fn all(connection: &Connection) -> Result<Vec<Found>, StoreError> {
         ALL.iter().map(|setting| Found { setting, key: setting.key.to_owned() }).collect();
     let agents = crate::store::agents::list(connection)?;
     for setting in OF_AGENTS {
-        found.extend(agents.iter().map(|row| Found { setting, key: format!("{}{}", setting.key, row.name) }));
+        found.extend(agents.iter().map(|row| Found { setting, key: setting.key_of(&row.name) }));
     }
     Ok(found)
 }
 
 /// The keys of an agent's own settings.
 pub fn keys_of(agent: &AgentName) -> Vec<String> {
-    OF_AGENTS.iter().map(|setting| format!("{}{agent}", setting.key)).collect()
+    OF_AGENTS.iter().map(|setting| setting.key_of(agent)).collect()
 }
 
 impl Found {
     /// The agent whose setting it is.
     pub fn agent(&self) -> Option<AgentName> {
-        AgentName::new(self.key.strip_prefix(self.setting.key)?).ok()
+        self.setting.agent_in(&self.key)
     }
 
     /// The value that holds: as set, or the default.
@@ -205,6 +253,16 @@ pub fn tunnel_command(connection: &Connection) -> Result<Option<String>, StoreEr
 }
 
 impl Setting {
+    fn key_of(&self, agent: &AgentName) -> String {
+        self.key.replace(AGENT, agent.as_str())
+    }
+
+    /// The agent whose setting a key names, where this is one of agents.
+    fn agent_in(&self, key: &str) -> Option<AgentName> {
+        let (before, after) = self.key.split_once(AGENT)?;
+        AgentName::new(key.strip_prefix(before)?.strip_suffix(after)?).ok()
+    }
+
     /// Refuses what the setting does not take.
     pub fn check(&self, value: &str) -> Result<(), EngineError> {
         let refused = |takes: String| {
@@ -220,6 +278,13 @@ impl Setting {
             },
             Kind::Command if value.len() <= COMMAND && !value.chars().any(char::is_control) => Ok(()),
             Kind::Command => refused(format!("one line of at most {COMMAND} octets")),
+            Kind::TimeOfDay if value.is_empty() || value.parse::<TimeOfDay>().is_ok() => Ok(()),
+            Kind::TimeOfDay => refused("a time of day as HH:MM, or nothing".to_owned()),
+            Kind::NoticeKinds if notice_kinds(value).is_some() => Ok(()),
+            Kind::NoticeKinds => {
+                let words: Vec<&str> = TOLD.iter().map(|kind| kind.word()).collect();
+                refused(format!("some of {} with commas, or nothing", words.join(", ")))
+            }
             Kind::Seconds { least, most } => match value.parse::<f64>() {
                 Ok(seconds) if (least..=most).contains(&seconds) => Ok(()),
                 _ => refused(format!("seconds from {least} to {most}")),

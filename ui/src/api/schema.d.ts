@@ -699,6 +699,25 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/quiet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Whether notices are held up now, and until when. */
+        get: operations["show_quiet"];
+        /** Holds notices up from now on. What comes meanwhile is one digest at the end. */
+        put: operations["ask_for_quiet"];
+        post?: never;
+        /** Ends the quiet: what was held up is told. Quiet hours that hold now are over until they begin again. */
+        delete: operations["end_quiet"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/tasks/{agent}/{taskId}/snooze": {
         parameters: {
             query?: never;
@@ -991,6 +1010,26 @@ export interface paths {
         put?: never;
         /** Brings the window to the front. `no_window` where the engine has none. */
         post: operations["raise_window"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/window/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Brings the window to the front with a link, which it judges: a link shows a task or fills in a form, and starts
+         *     nothing. `no_window` where the engine has none.
+         */
+        post: operations["open_link"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1527,6 +1566,10 @@ export interface components {
             kind: "image";
             url: string;
         };
+        /** @description A `taskbell:` link as the desktop handed it over. */
+        LinkRequest: {
+            link: string;
+        };
         /**
          * @description Whether it can be reached, as far as the last calls tell.
          * @enum {string}
@@ -1563,11 +1606,11 @@ export interface components {
             at: components["schemas"]["UtcTime"];
             /** @description One line; may be an agent's words. */
             body: string;
-            /** @description Why. */
+            /** @description Why; of a pending one, until when it is held up. */
             detail?: string | null;
             /** Format: int64 */
             id: number;
-            /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`. */
+            /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost`, `paused` or `test`. */
             kind: string;
             /** @description `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending. */
             outcome?: string | null;
@@ -1765,11 +1808,11 @@ export interface components {
                 at: components["schemas"]["UtcTime"];
                 /** @description One line; may be an agent's words. */
                 body: string;
-                /** @description Why. */
+                /** @description Why; of a pending one, until when it is held up. */
                 detail?: string | null;
                 /** Format: int64 */
                 id: number;
-                /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`. */
+                /** @description `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost`, `paused` or `test`. */
                 kind: string;
                 /** @description `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending. */
                 outcome?: string | null;
@@ -1970,6 +2013,25 @@ export interface components {
             authorization: string;
             /** @description The notification token, under either name of its header. */
             token: string;
+        };
+        /** @description Quiet from now on: one of the two. */
+        QuietRequest: {
+            /**
+             * Format: int32
+             * @description 1 to 10080, which is a week.
+             */
+            minutes?: number | null;
+            /** @description `tomorrow`: the end of the quiet hours, or 8 o'clock, of the next morning here. */
+            until?: string | null;
+        };
+        /** @description Whether notices are held up now. */
+        QuietView: {
+            /** @description The user asked for quiet; else the quiet hours hold, where it is quiet. */
+            asked: boolean;
+            quiet: boolean;
+            until?: components["schemas"]["UtcTime"] | null;
+            /** @description Kinds that are told all the same. */
+            urgent: string[];
         };
         /** @description Where agents reach the inbox. */
         ReachView: {
@@ -3813,6 +3875,91 @@ export interface operations {
             };
         };
     };
+    show_quiet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuietView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    ask_for_quiet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["QuietRequest"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuietView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    end_quiet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QuietView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     snooze_task: {
         parameters: {
             query?: never;
@@ -4460,6 +4607,36 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description A window was told */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    open_link: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LinkRequest"];
+            };
+        };
         responses: {
             /** @description A window was told */
             204: {

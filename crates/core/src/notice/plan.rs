@@ -1,6 +1,6 @@
 //! What is shown now, what is shown together, and what waits: no desktop is flooded, whatever agents do.
 
-use super::NoticeKind;
+use super::{NoticeKind, Way};
 
 /// Somebody who looks at the task sees the question; if it still waits after this it is said all the same.
 pub const ATTENTION_DELAY_MS: i64 = 30_000;
@@ -21,6 +21,40 @@ pub struct Pending {
     pub snoozed_until_ms: Option<i64>,
     /// Our window has the focus and shows this task.
     pub in_view: bool,
+    pub way: Way,
+    /// The user muted the task.
+    pub muted: bool,
+    /// It was put off until the end of the quiet, or came while nobody was there: it is told in the digest.
+    pub held: bool,
+}
+
+/// The quiet that holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Hush<'a> {
+    /// `None`: it is not quiet.
+    pub until_ms: Option<i64>,
+    /// Kinds that are told all the same.
+    pub urgent: &'a [NoticeKind],
+}
+
+/// Why a notice is not shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The user sees the task already.
+    InView,
+    Muted,
+    Off,
+}
+
+impl Reason {
+    /// For people.
+    pub fn sentence(self) -> &'static str {
+        match self {
+            Self::InView => "the window shows the task",
+            Self::Muted => "the task is muted",
+            Self::Off => "notices of this kind are off",
+        }
+    }
 }
 
 /// What to do with the notices that are pending.
@@ -28,8 +62,9 @@ pub struct Pending {
 pub struct Plan {
     /// Each of these is one notice on the desktop; of several ids, a merged one.
     pub show: Vec<Vec<i64>>,
-    /// The user sees these already.
-    pub suppress: Vec<i64>,
+    pub suppress: Vec<(i64, Reason)>,
+    /// Put off until the quiet ends.
+    pub hold: Vec<i64>,
     /// When to look again, where nothing changes before.
     pub again_at_ms: Option<i64>,
 }
@@ -63,26 +98,45 @@ impl Allowance {
 }
 
 /// Decides at `now_ms`, with `allowance` notices to spend.
-pub fn plan(pending: &[Pending], now_ms: i64, allowance: usize) -> Plan {
+pub fn plan(pending: &[Pending], hush: Hush<'_>, now_ms: i64, allowance: usize) -> Plan {
     let mut plan = Plan::default();
     let mut again: Option<i64> = None;
     let mut later = |at_ms: i64| again = Some(again.map_or(at_ms, |known| known.min(at_ms)));
     let (mut attention, mut trouble, mut finished) = (Vec::new(), Vec::new(), Vec::new());
-    let mut gathered = false;
+    let (mut gathered, mut digest) = (false, Vec::new());
     for notice in pending {
+        let unwanted = match notice.way {
+            Way::Off => Some(Reason::Off),
+            Way::Sound | Way::Silent => notice.muted.then_some(Reason::Muted),
+        };
+        if let Some(reason) = unwanted {
+            plan.suppress.push((notice.id, reason));
+            continue;
+        }
         if let Some(until) = notice.snoozed_until_ms.filter(|until| *until > now_ms) {
             later(until);
+            continue;
+        }
+        if let Some(until) =
+            hush.until_ms.filter(|until| *until > now_ms && !hush.urgent.contains(&notice.kind))
+        {
+            later(until);
+            plan.hold.push(notice.id);
             continue;
         }
         if notice.kind.wants_attention() {
             let due = notice.created_at_ms.saturating_add(ATTENTION_DELAY_MS);
             if notice.in_view && now_ms < due {
                 later(due);
+            } else if notice.held {
+                digest.push(notice.id);
             } else {
                 attention.push(notice.id);
             }
         } else if notice.in_view {
-            plan.suppress.push(notice.id);
+            plan.suppress.push((notice.id, Reason::InView));
+        } else if notice.held {
+            digest.push(notice.id);
         } else if notice.kind == NoticeKind::Finished {
             finished.push(notice.id);
             let due = notice.created_at_ms.saturating_add(GATHER_MS);
@@ -95,6 +149,9 @@ pub fn plan(pending: &[Pending], now_ms: i64, allowance: usize) -> Plan {
         }
     }
     let mut show: Vec<Vec<i64>> = Vec::new();
+    if !digest.is_empty() {
+        show.push(digest);
+    }
     if attention.len() > ALONE {
         show.push(attention);
     } else {
@@ -139,6 +196,7 @@ pub fn merged(notices: &[Shown<'_>]) -> (String, String) {
         (count(&[NoticeKind::Unconfirmed]), "not heard of"),
         (count(&[NoticeKind::Finished]), "finished"),
     ];
+    let paused = count(&[NoticeKind::Paused]);
     let mut said: Vec<String> = Vec::new();
     for (count, what) in counts.into_iter().filter(|(count, _)| *count > 0) {
         said.push(if said.is_empty() {
@@ -151,6 +209,11 @@ pub fn merged(notices: &[Shown<'_>]) -> (String, String) {
         0 => {}
         1 => said.push("1 agent needs a sign-in".to_owned()),
         more => said.push(format!("{more} agents need a sign-in")),
+    }
+    match paused {
+        0 => {}
+        1 => said.push("1 receiver of callbacks paused".to_owned()),
+        more => said.push(format!("{more} receivers of callbacks paused")),
     }
     let mut first: Vec<&Shown<'_>> = notices.iter().collect();
     first.sort_by_key(|notice| !notice.kind.wants_attention());

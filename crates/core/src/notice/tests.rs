@@ -56,8 +56,12 @@ fn every_entry_into_a_waiting_state_is_told_with_the_question() {
 #[test]
 fn a_question_sounds_unlike_an_end() {
     let (question, end) = (NoticeKind::Waiting, NoticeKind::Finished);
-    assert!(question.urgency() == Urgency::Critical && !question.is_silent() && question.wants_attention());
-    assert!(end.urgency() == Urgency::Low && end.is_silent() && !end.wants_attention());
+    assert!(
+        question.urgency() == Urgency::Critical
+            && question.usual_way() == Way::Sound
+            && question.wants_attention()
+    );
+    assert!(end.urgency() == Urgency::Low && end.usual_way() == Way::Silent && !end.wants_attention());
 }
 
 #[test]
@@ -146,7 +150,22 @@ fn titles_are_ours_whatever_an_agent_writes() {
 }
 
 fn pending(id: i64, kind: NoticeKind) -> Pending {
-    Pending { id, kind, created_at_ms: 0, snoozed_until_ms: None, in_view: false }
+    let way = kind.usual_way();
+    Pending {
+        id,
+        kind,
+        created_at_ms: 0,
+        snoozed_until_ms: None,
+        in_view: false,
+        way,
+        muted: false,
+        held: false,
+    }
+}
+
+/// Decides at a time that is not quiet.
+fn plan(pending: &[Pending], now_ms: i64, allowance: usize) -> Plan {
+    super::plan(pending, Hush::default(), now_ms, allowance)
 }
 
 #[test]
@@ -184,8 +203,8 @@ fn forty_ends_within_a_minute_are_few_notices() {
 #[test]
 fn what_the_user_looks_at_is_not_told_except_a_question_that_goes_on_waiting() {
     let seen = |kind| Pending { in_view: true, ..pending(1, kind) };
-    assert_eq!(plan(&[seen(NoticeKind::Finished)], 0, 5).suppress, [1]);
-    assert_eq!(plan(&[seen(NoticeKind::Failed)], 0, 5).suppress, [1]);
+    assert_eq!(plan(&[seen(NoticeKind::Finished)], 0, 5).suppress, [(1, Reason::InView)]);
+    assert_eq!(plan(&[seen(NoticeKind::Failed)], 0, 5).suppress, [(1, Reason::InView)]);
     let question = plan(&[seen(NoticeKind::Waiting)], 0, 5);
     assert_eq!((question.show.len(), question.suppress.len(), question.again_at_ms), (0, 0, Some(30_000)));
     assert_eq!(plan(&[seen(NoticeKind::Waiting)], 30_000, 5).show, [vec![1]]);
@@ -232,20 +251,73 @@ fn a_burst_of_five_is_followed_by_one_every_twelve_seconds() {
     assert_eq!(allowance.at(-50_000), 2, "a clock set back gives nothing");
 }
 
+#[test]
+fn in_quiet_hours_nothing_is_told_but_what_the_user_calls_urgent() {
+    let all: Vec<Pending> =
+        NoticeKind::ALL.into_iter().zip(1..).map(|(kind, id)| pending(id, kind)).collect();
+    let quiet = Hush { until_ms: Some(60_000), urgent: &[] };
+    let held = super::plan(&all, quiet, 5_000, 5);
+    assert_eq!((held.show.len(), held.hold.len(), held.again_at_ms), (0, all.len(), Some(60_000)));
+    let urgent = super::plan(&all, Hush { urgent: &[NoticeKind::Waiting], ..quiet }, 5_000, 5);
+    assert_eq!((urgent.show, urgent.hold.len()), (vec![vec![1]], all.len() - 1));
+    assert!(super::plan(&all, quiet, 60_000, 5).hold.is_empty(), "the quiet is over");
+}
+
+#[test]
+fn what_came_in_quiet_hours_is_one_digest_at_their_end() {
+    let held = |id, kind| Pending { held: true, ..pending(id, kind) };
+    let night = [
+        held(1, NoticeKind::Finished),
+        held(2, NoticeKind::Waiting),
+        held(3, NoticeKind::Failed),
+        held(4, NoticeKind::Paused),
+        pending(5, NoticeKind::Waiting),
+    ];
+    assert_eq!(plan(&night, 60_000, 5).show, [vec![1, 2, 3, 4], vec![5]], "what comes later is its own");
+    let said: Vec<Shown<'_>> =
+        night.iter().take(4).map(|one| Shown { kind: one.kind, title: "demo", body: "b" }).collect();
+    let (title, _) = merged(&said);
+    assert_eq!(title, "1 task needs you, 1 failed, 1 finished, 1 receiver of callbacks paused");
+}
+
+#[test]
+fn a_muted_task_and_a_kind_that_is_off_are_recorded_and_not_told() {
+    let muted = Pending { muted: true, ..pending(1, NoticeKind::Waiting) };
+    let off = Pending { way: Way::Off, held: true, ..pending(2, NoticeKind::Failed) };
+    let quiet = Hush { until_ms: Some(60_000), urgent: &[NoticeKind::Waiting] };
+    let now = super::plan(&[muted, off], quiet, 0, 5);
+    assert_eq!(now.suppress, [(1, Reason::Muted), (2, Reason::Off)]);
+    assert_eq!((now.show.len(), now.hold.len(), now.again_at_ms), (0, 0, None));
+}
+
+#[test]
+fn a_receiver_that_is_paused_is_named_and_nothing_is_said_to_be_lost() {
+    let client = ClientName::new("ide").unwrap();
+    let notice = of_pause(&client, "http://127.0.0.1:3000", 5);
+    assert_eq!((notice.kind, notice.title.as_str()), (NoticeKind::Paused, "Callbacks for ide are paused"));
+    assert!(
+        notice.body.starts_with("http://127.0.0.1:3000 has failed") && notice.body.contains("wait until")
+    );
+    assert_ne!(notice.key, of_pause(&client, "http://127.0.0.1:3000", 6).key, "paused again later");
+}
+
 proptest! {
     #[test]
     fn nothing_is_shown_twice_or_beyond_the_allowance_and_nothing_is_forgotten(
-        kinds in proptest::collection::vec((0_usize..6, any::<bool>(), 0_i64..40_000, proptest::option::of(0_i64..40_000)), 0..40),
+        kinds in proptest::collection::vec((0_usize..NoticeKind::ALL.len(), any::<bool>(), 0_i64..40_000, proptest::option::of(0_i64..40_000), any::<[bool; 2]>()), 0..40),
+        quiet_until_ms in proptest::option::of(0_i64..40_000),
         now_ms in 0_i64..40_000,
         allowance in 0_usize..6,
     ) {
-        let notices: Vec<Pending> = kinds.iter().zip(0..).map(|((kind, in_view, created, snoozed), id)| Pending {
-            id, kind: NoticeKind::ALL[*kind], created_at_ms: *created, snoozed_until_ms: *snoozed, in_view: *in_view,
+        let notices: Vec<Pending> = kinds.iter().zip(0..).map(|((kind, in_view, created, snoozed, [muted, held]), id)| Pending {
+            created_at_ms: *created, snoozed_until_ms: *snoozed, in_view: *in_view, muted: *muted, held: *held,
+            ..pending(id, NoticeKind::ALL[*kind])
         }).collect();
-        let plan = plan(&notices, now_ms, allowance);
+        let hush = Hush { until_ms: quiet_until_ms, urgent: &[NoticeKind::Waiting] };
+        let plan = super::plan(&notices, hush, now_ms, allowance);
         prop_assert!(plan.show.len() <= allowance);
         let mut told: Vec<i64> = plan.show.concat();
-        told.extend(&plan.suppress);
+        told.extend(plan.suppress.iter().map(|(id, _)| id));
         let all = told.len();
         told.sort_unstable();
         told.dedup();

@@ -11,7 +11,9 @@ use utoipa_axum::routes;
 use super::ApiState;
 use super::error::ApiError;
 use super::extract::{ApiJson, Params, TaskPath};
-use super::views::{ErrorBody, FocusRequest, NoticeView, Page, SnoozeRequest, TaskSummary};
+use super::views::{
+    ErrorBody, FocusRequest, NoticeView, Page, QuietRequest, QuietView, SnoozeRequest, TaskSummary,
+};
 
 const PAGE: u32 = 100;
 /// Minutes: thirty days.
@@ -22,6 +24,7 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(list_notices))
         .routes(routes!(test_notice))
         .routes(routes!(set_focus))
+        .routes(routes!(show_quiet, ask_for_quiet, end_quiet))
         .routes(routes!(snooze_task, wake_task))
 }
 
@@ -108,4 +111,34 @@ async fn wake_task(
     TaskPath(task): TaskPath,
 ) -> Result<Json<TaskSummary>, ApiError> {
     Ok(Json(state.engine.wake(&task).await?))
+}
+
+/// Whether notices are held up now, and until when.
+#[utoipa::path(
+    get, path = "/quiet", tag = "notices",
+    responses((status = 200, body = QuietView), (status = "default", body = ErrorBody)),
+)]
+async fn show_quiet(State(state): State<ApiState>) -> Result<Json<QuietView>, ApiError> {
+    Ok(Json(state.engine.quiet().await?))
+}
+
+/// Holds notices up from now on. What comes meanwhile is one digest at the end.
+#[utoipa::path(
+    put, path = "/quiet", tag = "notices", request_body = QuietRequest,
+    responses((status = 200, body = QuietView), (status = "default", body = ErrorBody)),
+)]
+async fn ask_for_quiet(
+    State(state): State<ApiState>,
+    ApiJson(request): ApiJson<QuietRequest>,
+) -> Result<Json<QuietView>, ApiError> {
+    Ok(Json(state.engine.ask_for_quiet(request).await?))
+}
+
+/// Ends the quiet: what was held up is told. Quiet hours that hold now are over until they begin again.
+#[utoipa::path(
+    delete, path = "/quiet", tag = "notices",
+    responses((status = 200, body = QuietView), (status = "default", body = ErrorBody)),
+)]
+async fn end_quiet(State(state): State<ApiState>) -> Result<Json<QuietView>, ApiError> {
+    Ok(Json(state.engine.end_quiet().await?))
 }

@@ -18,9 +18,9 @@ use utoipa_axum::routes;
 
 use super::ApiState;
 use super::error::ApiError;
-use super::extract::Params;
+use super::extract::{ApiJson, Params};
 use super::feed::KEEP_ALIVE;
-use super::views::ErrorBody;
+use super::views::{ErrorBody, LinkRequest};
 
 /// Calls that a window may be behind. They come from a user's hand.
 const CALLS: usize = 16;
@@ -33,6 +33,8 @@ pub enum WindowCall {
     Raise,
     /// Come to the front and show this task.
     Open { task: TaskRef },
+    /// Come to the front and see what to make of this `taskbell:` link, which anybody may have written.
+    Link { link: String },
 }
 
 /// The windows that listen. Clones share them.
@@ -80,7 +82,10 @@ impl WindowCalls {
 }
 
 pub(super) fn routes() -> OpenApiRouter<ApiState> {
-    OpenApiRouter::new().routes(routes!(raise_window)).routes(routes!(window_calls))
+    OpenApiRouter::new()
+        .routes(routes!(raise_window))
+        .routes(routes!(open_link))
+        .routes(routes!(window_calls))
 }
 
 /// Brings the window to the front. `no_window` where the engine has none.
@@ -90,6 +95,29 @@ pub(super) fn routes() -> OpenApiRouter<ApiState> {
 )]
 async fn raise_window(State(state): State<ApiState>) -> Result<StatusCode, ApiError> {
     if state.windows.call(WindowCall::Raise) {
+        Ok(StatusCode::NO_CONTENT)
+    } else {
+        Err(ApiError::new(StatusCode::CONFLICT, "no_window", "the engine runs without a window"))
+    }
+}
+
+/// Longer ones are no links that anybody made for us.
+const LINK: usize = 4_096;
+
+/// Brings the window to the front with a link, which it judges: a link shows a task or fills in a form, and starts
+/// nothing. `no_window` where the engine has none.
+#[utoipa::path(
+    post, path = "/window/link", tag = "window", request_body = LinkRequest,
+    responses((status = 204, description = "A window was told"), (status = "default", body = ErrorBody)),
+)]
+async fn open_link(
+    State(state): State<ApiState>,
+    ApiJson(request): ApiJson<LinkRequest>,
+) -> Result<StatusCode, ApiError> {
+    if request.link.len() > LINK {
+        return Err(ApiError::bad_request(format!("a link has at most {LINK} octets")));
+    }
+    if state.windows.call(WindowCall::Link { link: request.link }) {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::new(StatusCode::CONFLICT, "no_window", "the engine runs without a window"))

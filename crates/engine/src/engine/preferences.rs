@@ -5,7 +5,7 @@ use crate::api::views::{SettingChange, SettingView, SettingsFile};
 use crate::error::EngineError;
 use crate::reachability::AddressSource;
 use crate::settings;
-use crate::store::{StoreError, settings as rows};
+use crate::store::{StoreError, WriteContext, changes, settings as rows};
 
 /// The form of settings in a file.
 const FILE_VERSION: u32 = 1;
@@ -27,14 +27,22 @@ impl Engine {
         let found = self.find_setting(key)?;
         found.setting.check(value)?;
         let value = value.to_owned();
-        self.store().write(move |context| rows::set(context, &found.key, &value)).await?;
+        let set = move |context: &mut WriteContext<'_>| {
+            rows::set(context, &found.key, &value)?;
+            announce(context, &found.key)
+        };
+        self.store().write(set).await?;
         self.take_settings().await?;
         self.setting(key).await
     }
 
     pub async fn unset_setting(&self, key: &str) -> Result<SettingView, EngineError> {
         let found = self.find_setting(key)?;
-        self.store().write(move |context| rows::clear(context, &found.key)).await?;
+        let clear = move |context: &mut WriteContext<'_>| {
+            rows::clear(context, &found.key)?;
+            announce(context, &found.key)
+        };
+        self.store().write(clear).await?;
         self.take_settings().await?;
         self.setting(key).await
     }
@@ -106,7 +114,10 @@ impl Engine {
             let written = changes.clone();
             self.store()
                 .write(move |context| {
-                    written.iter().try_for_each(|change| rows::set(context, &change.key, &change.after))
+                    written.iter().try_for_each(|change| {
+                        rows::set(context, &change.key, &change.after)?;
+                        announce(context, &change.key)
+                    })
                 })
                 .await?;
             self.take_settings().await?;
@@ -131,8 +142,22 @@ impl Engine {
         crate::logs::set_level(&self.store().read(settings::log_level).await?);
         self.0.parts.bells().tunnel.notify_one();
         self.0.parts.bells().registrations.notify_one();
+        self.0.notifier.look_again();
         Ok(())
     }
+}
+
+/// Whoever goes by a setting reads it again. The change names it alone: values are nobody else's.
+fn announce(context: &mut WriteContext<'_>, key: &str) -> Result<(), StoreError> {
+    let body_json = serde_json::json!({ "key": key }).to_string();
+    let change = changes::NewChange {
+        agent: None,
+        task: None,
+        source: "manual",
+        kind: "setting",
+        body_json: &body_json,
+    };
+    changes::record_change(context, &change).map(|_| ())
 }
 
 fn view(connection: &rusqlite::Connection, found: &settings::Found) -> Result<SettingView, StoreError> {

@@ -11,7 +11,7 @@ use taskbell_core::notice::Urgency;
 use zbus::zvariant::Value;
 use zbus::{Connection, MatchRule, Message, MessageStream};
 
-use super::{Bubble, ShowError, Signal};
+use super::desktop::{Bubble, ShowError, Signal};
 
 const SERVICE: &str = "org.freedesktop.Notifications";
 const PATH: &str = "/org/freedesktop/Notifications";

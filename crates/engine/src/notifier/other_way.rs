@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 
-use super::{Bubble, ShowError, Signal};
+use super::desktop::{Bubble, ShowError, Signal};
 
 /// How long it may take to hand a notice over.
 const LIMIT: Duration = Duration::from_secs(2);

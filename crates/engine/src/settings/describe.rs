@@ -40,6 +40,8 @@ impl Setting {
             },
             Kind::PublicAddress => text("an https address, or nothing"),
             Kind::Command => text("a command line, or nothing"),
+            Kind::TimeOfDay => text("a time of day as 22:00, or nothing"),
+            Kind::NoticeKinds => text("kinds of notices with commas between, or nothing"),
         }
     }
 

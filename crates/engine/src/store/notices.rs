@@ -10,7 +10,7 @@
 //! ```
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use taskbell_core::ids::{AgentName, TaskId, TaskRef};
+use taskbell_core::ids::{AgentName, ClientName, TaskId, TaskRef};
 use taskbell_core::notice::{self, Gone, NewNotice, NoticeKind, StatusChange, Subject};
 use taskbell_core::state::TaskState;
 use taskbell_core::task::Message;
@@ -82,6 +82,8 @@ pub struct NoticeRow {
     pub outcome: Option<NoticeOutcome>,
     pub detail: Option<String>,
     pub snoozed_until_ms: Option<i64>,
+    /// The user muted its task.
+    pub muted: bool,
 }
 
 /// What a notice of this task says of it, and when the user last acted on it.
@@ -230,6 +232,16 @@ pub fn note_silence(context: &mut WriteContext<'_>, before_ms: i64) -> Result<us
     Ok(new)
 }
 
+/// A receiver of callbacks is left alone from now on: told once a pause.
+pub(super) fn handle_pause(
+    context: &mut WriteContext<'_>,
+    client: &ClientName,
+    target: &str,
+) -> Result<(), StoreError> {
+    let notice = notice::of_pause(client, target, context.now_ms);
+    insert(context, None, &notice, "gateway", None).map(|_| ())
+}
+
 /// The test notice; its id. Whoever asked for it shows it and waits: the worker leaves it alone.
 pub fn insert_test(context: &mut WriteContext<'_>) -> Result<i64, StoreError> {
     let notice = notice::of_test(context.now_ms);
@@ -319,6 +331,27 @@ pub fn record(
     Ok(())
 }
 
+/// Why they are not shown yet.
+pub fn hold(context: &mut WriteContext<'_>, ids: &[i64], why: &str) -> Result<(), StoreError> {
+    let sql = "UPDATE notices SET detail = ?2 WHERE id = ?1 AND outcome IS NULL";
+    for id in ids {
+        if context.tx.prepare_cached(sql)?.execute((id, why))? > 0 {
+            let row = get(context.tx, *id)?;
+            announce(context, &row, "manual")?;
+        }
+    }
+    Ok(())
+}
+
+/// What was told to nobody is to be told.
+pub fn reopen(context: &mut WriteContext<'_>, ids: &[i64]) -> Result<(), StoreError> {
+    let sql = "UPDATE notices SET outcome = NULL, detail = NULL WHERE id = ?1";
+    for id in ids {
+        context.tx.prepare_cached(sql)?.execute([id])?;
+    }
+    Ok(())
+}
+
 /// They are about to be shown, and will not be shown again whatever happens.
 pub fn begin_showing(context: &mut WriteContext<'_>, ids: &[i64]) -> Result<(), StoreError> {
     let sql = "UPDATE notices SET shown_at_ms = ?2 WHERE id = ?1";
@@ -395,7 +428,7 @@ pub fn wake(context: &mut WriteContext<'_>, task: TaskKey) -> Result<(), StoreEr
 }
 
 const COLUMNS: &str = "n.id, n.task_ref, a.name, t.task_id, n.kind, n.title, n.body, n.created_at_ms, \
-     n.shown_at_ms, n.outcome, n.detail, n.snoozed_until_ms";
+     n.shown_at_ms, n.outcome, n.detail, n.snoozed_until_ms, t.muted_at_ms IS NOT NULL";
 const FROM: &str =
     "FROM notices n LEFT JOIN tasks t ON t.id = n.task_ref LEFT JOIN agents a ON a.id = t.agent_id";
 
@@ -463,5 +496,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<NoticeRow> {
         outcome: decoded_option(row, 9, NoticeOutcome::from_word)?,
         detail: row.get(10)?,
         snoozed_until_ms: row.get(11)?,
+        muted: row.get(12)?,
     })
 }

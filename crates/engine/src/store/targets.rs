@@ -159,6 +159,7 @@ pub(super) fn record_failure(
         Breaker::Closed => asked,
         Breaker::Open { probe_after } => Some(asked.unwrap_or_default().max(probe_after)),
         Breaker::Paused => {
+            tell_pause(context, key)?;
             pause(context, key, PauseReason::Failing)?;
             None
         }
@@ -169,6 +170,14 @@ pub(super) fn record_failure(
         .prepare_cached("UPDATE targets SET probe_at_ms = ?2 WHERE id = ?1")?
         .execute((key, probe_at_ms))?;
     Ok(decided)
+}
+
+/// The user hears that it is left alone from now on: once, for an attempt that was under way may fail later still.
+fn tell_pause(context: &mut WriteContext<'_>, key: TargetKey) -> Result<(), StoreError> {
+    match get(context.tx, key)?.filter(|row| row.paused.is_none()) {
+        Some(row) => super::notices::handle_pause(context, &row.client, &row.origin),
+        None => Ok(()),
+    }
 }
 
 /// Counts best effort: changes that could have been told, and how many of them never were tried.

@@ -248,3 +248,85 @@ async fn where_nobody_shows_notices_another_way_is_taken_and_its_buttons_are_hea
     assert!(heard.try_recv().is_err(), "handed over once");
     world.running.stop().await;
 }
+
+/// The time of day here, some minutes from now.
+fn clock(minutes: i64) -> String {
+    let at = jiff::Zoned::now().checked_add(jiff::SignedDuration::from_mins(minutes)).unwrap();
+    format!("{:02}:{:02}", at.hour(), at.minute())
+}
+
+async fn set(world: &World, key: &str, value: &str) {
+    world.running.engine().set_setting(key, value).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn quiet_hours_hold_notices_up_and_their_end_is_one_digest() {
+    let Some(session) = Session::with_dunst().await else { return };
+    let world = World::start(&session.address).await;
+    set(&world, "quiet.from", &clock(-60)).await;
+    set(&world, "quiet.to", &clock(60)).await;
+    world.send("steps=3 interval=0.05 ask=1").await;
+    world.send("steps=1 interval=0.05").await;
+    until("both held up", async || {
+        let notices = world.notices().await;
+        let held =
+            |detail: &Option<String>| detail.as_deref().is_some_and(|why| why.starts_with("quiet until"));
+        notices.len() == 2 && notices.iter().all(|one| one.outcome.is_none() && held(&one.detail))
+    })
+    .await;
+    assert!(session.titles().is_empty());
+    let quiet = world.running.engine().end_quiet().await.unwrap();
+    assert!(!quiet.quiet, "the hours of this night are over: {quiet:?}");
+    until("the digest", async || session.displayed().await == 1).await;
+    assert_eq!(session.titles(), ["1 task needs you, 1 finished"]);
+    until("what came of each", async || {
+        let mut outcomes = world.outcomes().await;
+        outcomes.sort();
+        let all = [("finished", "merged"), ("waiting", "shown")];
+        outcomes == all.map(|(kind, outcome)| (kind.to_owned(), outcome.to_owned()))
+    })
+    .await;
+    world.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_user_calls_urgent_comes_through_the_quiet_and_what_is_held_outlives_a_restart() {
+    let Some(session) = Session::with_dunst().await else { return };
+    let world = World::start(&session.address).await;
+    set(&world, "quiet.urgent", "waiting").await;
+    let hour = taskbell_engine::api::views::QuietRequest { minutes: Some(60), until: None };
+    assert!(world.running.engine().ask_for_quiet(hour).await.unwrap().asked);
+    world.send("steps=1 interval=0.05").await;
+    until("the end that is held up", async || {
+        world.notices().await.first().is_some_and(|one| one.detail.is_some())
+    })
+    .await;
+    world.send("steps=3 interval=0.05 ask=1").await;
+    world.until_outcomes(&[("finished", "pending"), ("waiting", "shown")]).await;
+    assert_eq!(session.titles(), ["demo needs your answer"]);
+    world.running.stop().await;
+    let running = RunningEngine::start(options(world._folder.path(), &session.address)).await.unwrap();
+    let again = World { events: running.engine().notifier().events(), running, _folder: world._folder };
+    assert!(again.running.engine().quiet().await.unwrap().quiet, "still");
+    again.running.engine().end_quiet().await.unwrap();
+    again.until_outcomes(&[("finished", "shown"), ("waiting", "shown")]).await;
+    again.running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kind_that_is_off_and_a_task_that_is_muted_are_recorded_and_not_shown() {
+    let Some(session) = Session::with_dunst().await else { return };
+    let world = World::start(&session.address).await;
+    set(&world, "notice.demo.finished", "off").await;
+    world.send("steps=1 interval=0.05").await;
+    world.until_outcomes(&[("finished", "suppressed")]).await;
+    assert_eq!(world.notices().await[0].detail.as_deref(), Some("notices of this kind are off"));
+    set(&world, "notice.demo.finished", "default").await;
+    let muted = world.send("steps=3 interval=0.3 ask=2").await;
+    world.running.engine().mute(&muted).await.unwrap();
+    world.until_outcomes(&[("finished", "suppressed"), ("waiting", "suppressed")]).await;
+    assert_eq!(world.notices().await[1].detail.as_deref(), Some("the task is muted"));
+    world.send("steps=1 interval=0.05").await;
+    until("the end that is wanted again", async || session.titles() == ["demo finished"]).await;
+    world.running.stop().await;
+}

@@ -99,6 +99,9 @@ GET /api/v1/notices
 POST /api/v1/notices/test
 GET /api/v1/openapi.json
 POST /api/v1/page-login
+DELETE /api/v1/quiet
+GET /api/v1/quiet
+PUT /api/v1/quiet
 GET /api/v1/reachability
 POST /api/v1/reachability/test
 POST /api/v1/reconcile
@@ -139,6 +142,7 @@ GET /api/v1/views
 DELETE /api/v1/views/{screen}/{name}
 PUT /api/v1/views/{screen}/{name}
 GET /api/v1/window/calls
+POST /api/v1/window/link
 POST /api/v1/window/raise
 ";
 

@@ -38,7 +38,7 @@ pub use inbox::{
     CallbackDetail, CallbackVerdict, CallbackView, ConfirmationView, DifferenceView, InboxTestView,
     ProofsView, ReplayView,
 };
-pub use notice::{FocusRequest, NoticeView, SnoozeRequest};
+pub use notice::{FocusRequest, LinkRequest, NoticeView, QuietRequest, QuietView, SnoozeRequest};
 pub use page::{ErrorBody, ErrorView, Page};
 pub use registration::{ReachView, ReasonView, RegisterRequest, RegistrationView, RegistrationsView};
 pub use rich::{

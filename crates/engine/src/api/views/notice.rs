@@ -14,7 +14,7 @@ pub struct NoticeView {
     /// `AGENT/TASKID`; null: of no task.
     #[schema(value_type = Option<String>)]
     pub task: Option<TaskRef>,
-    /// `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost` or `test`.
+    /// `waiting`, `sign-in`, `failed`, `finished`, `unconfirmed`, `lost`, `paused` or `test`.
     pub kind: String,
     pub title: String,
     /// One line; may be an agent's words.
@@ -23,7 +23,7 @@ pub struct NoticeView {
     pub shown_at: Option<UtcTime>,
     /// `shown`, `suppressed`, `failed`, `no-desktop`, `not-permitted`, `withdrawn` or `merged`; null: pending.
     pub outcome: Option<String>,
-    /// Why.
+    /// Why; of a pending one, until when it is held up.
     pub detail: Option<String>,
     pub snoozed_until: Option<UtcTime>,
 }
@@ -44,4 +44,36 @@ pub struct SnoozeRequest {
     pub minutes: Option<u32>,
     #[serde(default)]
     pub until: Option<UtcTime>,
+}
+
+/// Whether notices are held up now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct QuietView {
+    pub quiet: bool,
+    /// When what is held up is told, as one digest; null: it is not quiet.
+    pub until: Option<UtcTime>,
+    /// The user asked for quiet; else the quiet hours hold, where it is quiet.
+    pub asked: bool,
+    /// Kinds that are told all the same.
+    pub urgent: Vec<String>,
+}
+
+/// Quiet from now on: one of the two.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct QuietRequest {
+    /// 1 to 10080, which is a week.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub minutes: Option<u32>,
+    /// `tomorrow`: the end of the quiet hours, or 8 o'clock, of the next morning here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+}
+
+/// A `taskbell:` link as the desktop handed it over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LinkRequest {
+    pub link: String,
 }

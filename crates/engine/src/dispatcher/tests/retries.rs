@@ -126,6 +126,11 @@ async fn a_target_that_failed_for_days_is_paused_until_its_user_resumes_it() {
     }
     until("it is paused", async || world.target().await.paused).await;
     assert_eq!(world.target().await.paused.unwrap().1, PauseReason::Failing);
+    let told = || world.store.read(|connection| crate::store::notices::list(connection, None, 100));
+    let paused: Vec<_> =
+        told().await.unwrap().into_iter().filter(|row| row.kind.word() == "paused").collect();
+    assert_eq!(paused.len(), 1, "the user is told, once");
+    assert!(paused[0].body.starts_with("http://127.0.0.1:"), "{}", paused[0].body);
     let second = world.task_for("t-1", &receiver).await;
     world.state(second, "completed").await;
     world.pass(DAY);
