@@ -1,6 +1,8 @@
 //! What the page may ask of this program. Each command needs a permission of the same name; there are no
 //! others, and no plugin answers the page.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -9,7 +11,7 @@ use tauri::{AppHandle, State};
 
 use crate::desk::{Desk, Refused};
 use crate::feed::Message;
-use crate::links;
+use crate::{files, links, window};
 
 /// An answer of the API.
 #[derive(Debug, Serialize)]
@@ -65,6 +67,35 @@ pub async fn open_external(url: String) -> Result<(), Refused> {
         }
         Err(_panic) => Err(Refused::new("internal", "opening the address failed")),
     }
+}
+
+/// The longest file, in octets.
+const LARGEST_FILE: usize = 64 << 20;
+
+/// Writes a file, in Base64, to the folder for downloads under about that name; where it is now.
+#[tauri::command]
+pub async fn save_file(name: String, content: String) -> Result<String, Refused> {
+    let not_saved = |why: String| Refused::new("not_saved", why);
+    let content = STANDARD
+        .decode(content)
+        .map_err(|_| Refused::new("bad_request", "the content of a file is Base64"))?;
+    if content.len() > LARGEST_FILE {
+        return Err(not_saved("the file is larger than 64 MiB".to_owned()));
+    }
+    let folder = files::folder().ok_or_else(|| not_saved("this user has no home folder".to_owned()))?;
+    let shown = folder.display().to_string();
+    let saved = tokio::task::spawn_blocking(move || files::save_in(&folder, &name, &content)).await;
+    match saved {
+        Ok(Ok(path)) => Ok(path.display().to_string()),
+        Ok(Err(error)) => Err(not_saved(format!("the file could not be written to {shown}: {error}"))),
+        Err(_panic) => Err(Refused::new("internal", "writing the file failed")),
+    }
+}
+
+/// Shows the page larger or smaller, in percent: 80 to 200, whatever is asked for.
+#[tauri::command]
+pub fn set_zoom(app: AppHandle, percent: u16) -> Result<(), Refused> {
+    window::zoom(&app, percent).map_err(|error| Refused::new("not_zoomed", error.to_string()))
 }
 
 /// How far the page has come.

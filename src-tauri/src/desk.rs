@@ -65,8 +65,8 @@ pub struct Desk {
 struct Page {
     channel: Option<Channel<Message>>,
     relay: Option<JoinHandle<()>>,
-    /// A task to be shown as soon as a page listens.
-    task: Option<String>,
+    /// What is to be shown as soon as a page listens: the last wish counts.
+    wish: Option<Message>,
 }
 
 impl Desk {
@@ -128,18 +128,32 @@ impl Desk {
     pub fn feed_page(&self, door: ApiDoor, after: Option<u64>, channel: Channel<Message>) {
         let mut page = lock(&self.page);
         page.feed(door, after, channel.clone());
-        if let Some(task) = page.task.take() {
-            send(&channel, Message::OpenTask { task });
+        if let Some(wish) = page.wish.take() {
+            send(&channel, wish);
         }
         page.channel = Some(channel);
     }
 
     /// Has the page show a task: now, or once it listens.
     pub fn show_task(&self, task: String) {
+        self.wish(Message::OpenTask { task });
+    }
+
+    /// Has the page open the form for watching a task, filled in as far as it is known.
+    pub fn ask_what_to_watch(&self, agent: Option<String>, task: Option<String>) {
+        self.wish(Message::WatchTask { agent, task });
+    }
+
+    /// Has the page say something to its user.
+    pub fn say(&self, text: String) {
+        self.wish(Message::Say { text });
+    }
+
+    fn wish(&self, message: Message) {
         let mut page = lock(&self.page);
         match &page.channel {
-            Some(channel) => send(channel, Message::OpenTask { task }),
-            None => page.task = Some(task),
+            Some(channel) => send(channel, message),
+            None => page.wish = Some(message),
         }
     }
 

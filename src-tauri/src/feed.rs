@@ -41,6 +41,15 @@ pub enum Message {
     OpenTask {
         task: String,
     },
+    /// The user wants to watch a task: the form, filled in as far as it is known.
+    WatchTask {
+        agent: Option<String>,
+        task: Option<String>,
+    },
+    /// A sentence for the user.
+    Say {
+        text: String,
+    },
 }
 
 /// How the feed stands.

@@ -27,17 +27,17 @@ pub enum Found {
     Engine(ApiClient),
 }
 
-/// Looks at the folder, and raises the window that is there.
+/// Looks at the folder, and raises the window that is there, with the link that this start was given.
 ///
 /// Errors: an engine holds it and does not answer.
-pub async fn look(dir: &DataDir) -> Result<Found, ClientError> {
+pub async fn look(dir: &DataDir, link: Option<&str>) -> Result<Found, ClientError> {
     let end = Instant::now() + PATIENCE;
     loop {
         if !dir.is_held()? {
             return Ok(Found::Nothing);
         }
         let failure = match ApiClient::connect(dir).await {
-            Ok(client) => match client.post::<()>("window/raise", &json!({})).await {
+            Ok(client) => match raise(&client, link).await {
                 Ok(()) => return Ok(Found::Window),
                 Err(refused) if refused.code == "no_window" => return Ok(Found::Engine(client)),
                 Err(failure) => failure,
@@ -53,6 +53,13 @@ pub async fn look(dir: &DataDir) -> Result<Found, ClientError> {
             return Err(failure);
         }
         sleep(PAUSE).await;
+    }
+}
+
+async fn raise(client: &ApiClient, link: Option<&str>) -> Result<(), ClientError> {
+    match link {
+        Some(link) => client.post("window/link", &json!({ "link": link })).await,
+        None => client.post("window/raise", &json!({})).await,
     }
 }
 
@@ -96,18 +103,18 @@ mod tests {
     async fn a_start_finds_nothing_an_engine_or_a_window() {
         let folder = tempfile::tempdir().unwrap();
         let dir = DataDir::at(folder.path());
-        assert!(matches!(look(&dir).await.unwrap(), Found::Nothing));
+        assert!(matches!(look(&dir, None).await.unwrap(), Found::Nothing));
 
         let options = options(&dir);
         let windows = options.windows.clone();
         let engine = RunningEngine::start(options).await.unwrap();
-        assert!(matches!(look(&dir).await.unwrap(), Found::Engine(_)), "headless: to attach to");
+        assert!(matches!(look(&dir, None).await.unwrap(), Found::Engine(_)), "headless: to attach to");
 
         let mut calls = windows.listen();
-        assert!(matches!(look(&dir).await.unwrap(), Found::Window));
+        assert!(matches!(look(&dir, None).await.unwrap(), Found::Window));
         assert!(calls.next().await.is_some(), "the window there was told");
 
         engine.stop().await;
-        assert!(matches!(look(&dir).await.unwrap(), Found::Nothing), "stopped engines are not found");
+        assert!(matches!(look(&dir, None).await.unwrap(), Found::Nothing), "stopped engines are not found");
     }
 }

@@ -7,7 +7,9 @@
 //! | question | room |
 //! |---|---|
 //! | whose engine, and is there a window already | [`instance`] |
-//! | what the page may ask | [`commands`], [`links`] |
+//! | what the page may ask | [`commands`], [`links`], [`files`] |
+//! | what a `taskbell:` link names | [`deep_link`] |
+//! | starting with the session | [`autostart`] |
 //! | what the page is told | [`feed`] |
 //! | the window and its fence | [`window`] |
 //! | notices where D-Bus has none | [`plain_notices`] |
@@ -16,9 +18,12 @@
 
 #![cfg_attr(not(debug_assertions), windows_subsystem = "windows")]
 
+mod autostart;
 mod commands;
+mod deep_link;
 mod desk;
 mod feed;
+mod files;
 mod instance;
 mod links;
 mod options;
@@ -63,6 +68,9 @@ const COMES_BACK_WITHIN: Duration = Duration::from_secs(5);
 
 /// The tray comes after the page, or after this.
 const TRAY_WAITS: Duration = Duration::from_secs(2);
+
+/// At the start of a session its panel may come after us.
+const TRAY_STARTS_WITHIN: Duration = Duration::from_secs(20);
 
 const NO_WINDOWS: &str = "the display does not take windows (are DISPLAY or WAYLAND_DISPLAY of a session that has ended?): \
     run `taskbell serve` instead";
@@ -116,7 +124,7 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     tauri::async_runtime::set(runtime.handle().clone());
     let data_dir = options.data_dir()?;
     // Before a window opens: a second one must not even flash up.
-    let found = runtime.block_on(instance::look(&data_dir))?;
+    let found = runtime.block_on(instance::look(&data_dir, options.link()))?;
     if let Found::Window = found {
         tracing::info!("the window that is there already is in front now");
         return Ok(ExitCode::SUCCESS);
@@ -134,6 +142,8 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
                 commands::changes,
                 commands::open_external,
                 commands::page_shows,
+                commands::save_file,
+                commands::set_zoom,
             ])
             .build(tauri::generate_context!())
     });
@@ -151,8 +161,16 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     }
     runtime.spawn(answer_calls(handle.clone(), calls));
     runtime.spawn(leave_on_signal(handle.clone()));
-    window::open(&handle)?;
+    let start = if options.starts_hidden() { window::Start::Hidden } else { window::Start::OnScreen };
+    window::open(&handle, start)?;
     runtime.spawn(show_tray(handle.clone()));
+    if start == window::Start::Hidden {
+        runtime.spawn(show_without_tray(handle.clone()));
+    }
+    if let Some(link) = options.link() {
+        runtime.spawn(follow_link(handle.clone(), link.to_owned()));
+    }
+    runtime.spawn(autostart::keep(handle.clone()));
     runtime.spawn(look_for_a_blank_window(handle.clone()));
     app.run_return(on_event);
     let exit = handle.state::<Desk>().exit_code();
@@ -181,7 +199,7 @@ async fn start_engine(app: AppHandle<Wry>, data_dir: DataDir, options: EngineOpt
     };
     // Somebody else was quicker by a moment.
     if error.code() == "data_dir_held" {
-        match instance::look(&data_dir).await {
+        match instance::look(&data_dir, None).await {
             Ok(Found::Window) => return leave(&app),
             Ok(Found::Engine(client)) => {
                 let door = ApiDoor::there(client);
@@ -253,10 +271,44 @@ async fn stay_attached(app: AppHandle<Wry>, door: ApiDoor, data_dir: DataDir, op
 }
 
 fn answer_call(app: &AppHandle<Wry>, call: WindowCall) {
-    if let WindowCall::Open { task } = call {
-        app.state::<Desk>().show_task(task.to_string());
+    match call {
+        WindowCall::Raise => {}
+        WindowCall::Open { task } => app.state::<Desk>().show_task(task.to_string()),
+        WindowCall::Link { link } => drop(tauri::async_runtime::spawn(follow_link(app.clone(), link))),
     }
     window::raise(app);
+}
+
+/// Shows the task of a link, or the form with what the link says where no such task is known. A link starts nothing.
+async fn follow_link(app: AppHandle<Wry>, link: String) {
+    let desk = app.state::<Desk>();
+    let task = match deep_link::parse(&link) {
+        Ok(task) => task,
+        Err(refused) => return desk.say(format!("A link was not followed: {refused}.")),
+    };
+    let known = async {
+        desk.door().await?.ask("GET", &deep_link::api_path(&task), None).await.map_err(Refused::from)
+    };
+    match known.await.map(|answer| answer.status) {
+        Ok(200) => desk.show_task(task.to_string()),
+        Ok(404) => {
+            desk.ask_what_to_watch(Some(task.agent.to_string()), Some(task.task.as_str().to_owned()));
+        }
+        Ok(status) => desk.say(format!("A link was not followed: the engine answered with {status}.")),
+        Err(refused) => desk.say(format!("A link was not followed: {}.", refused.message)),
+    }
+}
+
+/// Started hidden where nothing shows the icon, the program could not be found: its window is there, minimized.
+async fn show_without_tray(app: AppHandle<Wry>) {
+    app.state::<Desk>().tray_is_decided().await;
+    let end = Instant::now() + TRAY_STARTS_WITHIN;
+    while !tray::can_be_seen(&app).await {
+        if Instant::now() >= end {
+            return window::show_minimized(&app);
+        }
+        tokio::time::sleep(CALLS_AGAIN).await;
+    }
 }
 
 /// SIGINT and SIGTERM quit; SIGUSR2 raises the window where there is no port to ask at.

@@ -16,6 +16,12 @@ use taskbell_engine::running::{CredentialStore, EngineOptions, PortsTaken};
 #[derive(Debug, Parser)]
 #[command(name = "taskbell-desktop", version, max_term_width = 100)]
 pub struct Options {
+    /// A link of the form taskbell://task/AGENT/TASKID, as the desktop hands it over
+    #[arg(value_name = "LINK")]
+    link: Option<String>,
+    /// Start in the tray, without a window on the screen
+    #[arg(long)]
+    hidden: bool,
     /// The folder where the engine keeps its data [default: the platform's]
     #[arg(long, value_name = "DIR", env = "TASKBELL_DATA_DIR", hide_env_values = true)]
     data_dir: Option<PathBuf>,
@@ -42,6 +48,15 @@ enum Store {
 }
 
 impl Options {
+    pub fn link(&self) -> Option<&str> {
+        self.link.as_deref()
+    }
+
+    /// A link is somebody who wants to see something.
+    pub fn starts_hidden(&self) -> bool {
+        self.hidden && self.link.is_none()
+    }
+
     pub fn data_dir(&self) -> Result<DataDir, DataDirError> {
         // An empty variable is as good as none.
         match self.data_dir.as_ref().filter(|path| !path.as_os_str().is_empty()) {

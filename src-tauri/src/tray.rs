@@ -9,8 +9,10 @@ pub mod lines;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use jiff::tz::TimeZone;
 use lines::{EngineIs, Lines};
-use taskbell_engine::api::views::{Page, TaskSummary};
+use taskbell_core::notice::wall_clock;
+use taskbell_engine::api::views::{Page, QuietView, TaskSummary};
 use taskbell_engine::api_client::ClientError;
 use taskbell_engine::api_door::ApiDoor;
 use tauri::menu::{Menu, MenuEvent, MenuItem, PredefinedMenuItem, Submenu};
@@ -24,6 +26,10 @@ use crate::{leave, window};
 const OPEN: &str = "open";
 const RECONCILE: &str = "reconcile";
 const QUIT: &str = "quit";
+const WATCH: &str = "watch";
+const QUIET_HOUR: &str = "quiet-hour";
+const QUIET_TOMORROW: &str = "quiet-tomorrow";
+const QUIET_END: &str = "quiet-end";
 const ROW: &str = "row-";
 
 /// The menu follows changes no quicker than this, and its times without any.
@@ -46,7 +52,7 @@ struct Shown {
     lines: Lines,
     counts: MenuItem<Wry>,
     rows: Vec<MenuItem<Wry>>,
-    quit: MenuItem<Wry>,
+    quit: Vec<MenuItem<Wry>>,
 }
 
 /// Puts the icon up. `None` where this desktop has no library for it.
@@ -83,7 +89,7 @@ fn menu(app: &AppHandle<Wry>, lines: Lines) -> tauri::Result<(Menu<Wry>, Shown)>
     let counts = words(&lines.counts)?;
     let rows = lines.waiting.iter().enumerate();
     let rows = rows.map(|(n, row)| item(&format!("{ROW}{n}"), &row.text)).collect::<Result<Vec<_>, _>>()?;
-    let quit = words(&lines.quit)?;
+    let quit = lines.quit.iter().map(|line| words(line)).collect::<Result<Vec<_>, _>>()?;
     let menu = Menu::with_items(app, &[&counts, &PredefinedMenuItem::separator(app)?])?;
     for row in &rows {
         menu.append(row)?;
@@ -93,10 +99,27 @@ fn menu(app: &AppHandle<Wry>, lines: Lines) -> tauri::Result<(Menu<Wry>, Shown)>
     }
     menu.append_items(&[
         &item(RECONCILE, "Reconcile all now")?,
+        &item(WATCH, "Watch task…")?,
+        &PredefinedMenuItem::separator(app)?,
+    ])?;
+    match &lines.quiet {
+        Some(quiet) => menu.append(&item(QUIET_END, quiet)?)?,
+        None => menu.append_items(&[
+            &item(QUIET_HOUR, "Quiet for 1 h")?,
+            &item(QUIET_TOMORROW, "Quiet until tomorrow")?,
+        ])?,
+    }
+    // A menu within the menu says what it costs before anything is done, and needs no window for that.
+    let leave = Submenu::new(app, "Quit…", true)?;
+    for line in &quit {
+        leave.append(line)?;
+    }
+    leave.append(&item(QUIT, "Quit now")?)?;
+    menu.append_items(&[
+        &PredefinedMenuItem::separator(app)?,
         &item(OPEN, "Open")?,
         &PredefinedMenuItem::separator(app)?,
-        // A menu within the menu says what it costs before anything is done, and needs no window for that.
-        &Submenu::with_items(app, "Quit…", true, &[&quit, &item(QUIT, "Quit now")?])?,
+        &leave,
     ])?;
     Ok((menu, Shown { lines, counts, rows, quit }))
 }
@@ -108,14 +131,19 @@ impl Tray {
         if shown.lines == lines {
             return Ok(());
         }
-        if shown.rows.len() != lines.waiting.len() {
+        let same = shown.rows.len() == lines.waiting.len()
+            && shown.quit.len() == lines.quit.len()
+            && shown.lines.quiet == lines.quiet;
+        if !same {
             let (menu, new) = menu(app, lines)?;
             self.icon.set_menu(Some(menu))?;
             *shown = new;
             return Ok(());
         }
         shown.counts.set_text(&lines.counts)?;
-        shown.quit.set_text(&lines.quit)?;
+        for (item, line) in shown.quit.iter().zip(&lines.quit) {
+            item.set_text(line)?;
+        }
         for (item, row) in shown.rows.iter().zip(&lines.waiting) {
             item.set_text(&row.text)?;
         }
@@ -157,7 +185,9 @@ async fn read(door: &ApiDoor) -> Result<Lines, ClientError> {
     let now_ms = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
-    Ok(lines::of(&open.items, open.next.is_some(), engine, now_ms))
+    let quiet: QuietView = door.get("/api/v1/quiet").await?;
+    let until = quiet.until.map(|until| wall_clock(until.ms(), &TimeZone::system()));
+    Ok(lines::of(&open.items, open.next.is_some(), engine, until.as_deref(), now_ms))
 }
 
 async fn until_something_changes(door: &ApiDoor, latest: Instant) {
@@ -176,10 +206,14 @@ fn on_menu(app: &AppHandle<Wry>, event: MenuEvent) {
     match event.id().as_ref() {
         OPEN => window::raise(app),
         QUIT => leave(app),
-        RECONCILE => {
-            let app = app.clone();
-            tauri::async_runtime::spawn(async move { reconcile_all(&app).await });
+        WATCH => {
+            app.state::<Desk>().ask_what_to_watch(None, None);
+            window::raise(app);
         }
+        RECONCILE => ask(app, "POST", "/api/v1/reconcile", r#"{"all":true}"#),
+        QUIET_HOUR => ask(app, "PUT", "/api/v1/quiet", r#"{"minutes":60}"#),
+        QUIET_TOMORROW => ask(app, "PUT", "/api/v1/quiet", r#"{"until":"tomorrow"}"#),
+        QUIET_END => ask(app, "DELETE", "/api/v1/quiet", ""),
         id => {
             let row = id.strip_prefix(ROW).and_then(|row| row.parse().ok());
             if let Some(task) = row.and_then(|row| app.state::<Tray>().task(row)) {
@@ -190,19 +224,23 @@ fn on_menu(app: &AppHandle<Wry>, event: MenuEvent) {
     }
 }
 
-async fn reconcile_all(app: &AppHandle<Wry>) {
-    let asked = async {
-        let door = app.state::<Desk>().door().await.map_err(|refused| refused.message)?;
-        let body = br#"{"all":true}"#.to_vec();
-        let answer = door.ask("POST", "/api/v1/reconcile", Some(body)).await;
-        match answer.map_err(|error| error.to_string())?.status {
-            200..300 => Ok(()),
-            status => Err(format!("the engine answered with {status}")),
+/// Asks the engine for what an item of the menu stands for.
+fn ask(app: &AppHandle<Wry>, method: &'static str, path: &'static str, body: &'static str) {
+    let app = app.clone();
+    tauri::async_runtime::spawn(async move {
+        let asked = async {
+            let door = app.state::<Desk>().door().await.map_err(|refused| refused.message)?;
+            let body = (!body.is_empty()).then(|| body.as_bytes().to_vec());
+            let answer = door.ask(method, path, body).await;
+            match answer.map_err(|error| error.to_string())?.status {
+                200..300 => Ok(()),
+                status => Err(format!("the engine answered with {status}")),
+            }
+        };
+        if let Err(reason) = asked.await {
+            tracing::warn!("what was chosen in the tray was not done ({method} {path}): {reason}");
         }
-    };
-    if let Err(reason) = asked.await {
-        tracing::warn!("the tasks were not reconciled: {reason}");
-    }
+    });
 }
 
 /// Whether the icon is on the screen, so that a closed window can be found again.

@@ -9,15 +9,23 @@ use tauri::{AppHandle, Manager as _, Runtime, Url, WebviewUrl, WebviewWindowBuil
 /// The label that the capability files name.
 pub const MAIN: &str = "main";
 
+/// Whether the window is on the screen from the start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    OnScreen,
+    Hidden,
+}
+
 /// Opens the main window at the page that is embedded in this program.
 ///
 /// # Errors
 /// When the desktop gives us no window or no webview.
-pub fn open<R: Runtime>(app: &AppHandle<R>) -> tauri::Result<()> {
+pub fn open<R: Runtime>(app: &AppHandle<R>, start: Start) -> tauri::Result<()> {
     WebviewWindowBuilder::new(app, MAIN, WebviewUrl::App("index.html".into()))
         .title("Taskbell")
         .inner_size(1100.0, 720.0)
         .min_inner_size(720.0, 480.0)
+        .visible(start == Start::OnScreen)
         .on_navigation(is_own_page)
         .on_new_window(|_url, _features| NewWindowResponse::Deny)
         .build()?;
@@ -30,6 +38,22 @@ pub fn raise<R: Runtime>(app: &AppHandle<R>) {
     let raised = window.show().and_then(|()| window.unminimize()).and_then(|()| window.set_focus());
     if let Err(error) = raised {
         tracing::warn!("the window could not be brought to the front: {error}");
+    }
+}
+
+/// Puts a hidden window where it can be found without coming before the user's work.
+pub fn show_minimized<R: Runtime>(app: &AppHandle<R>) {
+    let Some(window) = app.get_webview_window(MAIN) else { return };
+    if let Err(error) = window.minimize().and_then(|()| window.show()) {
+        tracing::warn!("the window could not be shown: {error}");
+    }
+}
+
+/// Shows the page larger or smaller, 80 to 200 percent.
+pub fn zoom<R: Runtime>(app: &AppHandle<R>, percent: u16) -> tauri::Result<()> {
+    match app.get_webview_window(MAIN) {
+        Some(window) => window.set_zoom(f64::from(percent.clamp(80, 200)) / 100.0),
+        None => Ok(()),
     }
 }
 

@@ -20,8 +20,10 @@ pub struct Row {
 pub struct Lines {
     pub counts: String,
     pub waiting: Vec<Row>,
-    /// What stops when this program is quit.
-    pub quit: String,
+    /// Until when notices are held up, as a sentence; `None`: they are shown.
+    pub quiet: Option<String>,
+    /// What stops when this program is quit: a sentence, then the tasks.
+    pub quit: Vec<String>,
 }
 
 /// How the engine is doing, as far as a look has told.
@@ -33,8 +35,15 @@ pub enum EngineIs {
     Attached,
 }
 
-/// The lines for the open tasks. `more`: there are further ones than these.
-pub fn of(open: &[TaskSummary], more: bool, engine: EngineIs, now_ms: i64) -> Lines {
+/// The lines for the open tasks. `more`: there are further ones than these. `quiet_until`: the clock on the wall when
+/// notices are shown again, where they are held up.
+pub fn of(
+    open: &[TaskSummary],
+    more: bool,
+    engine: EngineIs,
+    quiet_until: Option<&str>,
+    now_ms: i64,
+) -> Lines {
     let mut waiting: Vec<&TaskSummary> = open.iter().filter(|task| task.needs_you).collect();
     // Who waits longest comes first.
     waiting.sort_by_key(|task| task.waiting_since.map_or(i64::MAX, |since| since.ms()));
@@ -43,6 +52,7 @@ pub fn of(open: &[TaskSummary], more: bool, engine: EngineIs, now_ms: i64) -> Li
     Lines {
         counts: format!("{} wait · {run}{plus} run · {}", waiting.len(), confirmed(open, now_ms)),
         waiting: waiting.iter().take(ROWS).map(|task| row(task)).collect(),
+        quiet: quiet_until.map(|until| format!("Quiet until {until}: show notices again")),
         quit: quit(open, plus, engine),
     }
 }
@@ -52,7 +62,8 @@ pub fn without_engine() -> Lines {
     Lines {
         counts: "The engine does not answer".to_owned(),
         waiting: Vec::new(),
-        quit: "Nothing is followed now".to_owned(),
+        quiet: None,
+        quit: vec!["Nothing is followed now".to_owned()],
     }
 }
 
@@ -92,14 +103,23 @@ fn plain(text: &str) -> String {
     taskbell_core::text::one_line(text, WIDEST).replace('&', "&&")
 }
 
-fn quit(open: &[TaskSummary], plus: &str, engine: EngineIs) -> String {
-    let live = open.iter().filter(|task| task.following.mode != FollowingMode::Paused).count();
-    match (engine, live) {
+fn quit(open: &[TaskSummary], plus: &str, engine: EngineIs) -> Vec<String> {
+    let live: Vec<&TaskSummary> =
+        open.iter().filter(|task| task.following.mode != FollowingMode::Paused).collect();
+    let said = match (engine, live.len()) {
         (EngineIs::Attached, _) => "Nothing stops: the engine goes on without this window".to_owned(),
         (EngineIs::Here, 0) => "Nothing is followed now".to_owned(),
         (EngineIs::Here, 1) if plus.is_empty() => "1 live watch stops until Taskbell runs again".to_owned(),
         (EngineIs::Here, live) => format!("{live}{plus} live watches stop until Taskbell runs again"),
+    };
+    let mut lines = vec![said];
+    if engine == EngineIs::Here {
+        lines.extend(live.iter().take(ROWS).map(|task| plain(&format!("{}: {}", task.agent, task.title))));
+        if live.len() > ROWS {
+            lines.push(format!("and {}{plus} more", live.len() - ROWS));
+        }
     }
+    lines
 }
 
 #[cfg(test)]
@@ -136,22 +156,25 @@ mod tests {
             task("b", Some(90_000), Some(3_000), "stream"),
             task("c", None, Some(27_000), "poll"),
         ];
-        let lines = of(&open, false, EngineIs::Here, NOW);
+        let lines = of(&open, false, EngineIs::Here, None, NOW);
         assert_eq!(lines.counts, "2 wait · 1 run · confirmed 20 s ago");
-        assert_eq!(of(&[], false, EngineIs::Here, NOW).counts, "0 wait · 0 run · nothing to confirm");
+        assert_eq!(of(&[], false, EngineIs::Here, None, NOW).counts, "0 wait · 0 run · nothing to confirm");
     }
 
     #[test]
     fn a_task_that_was_never_confirmed_is_not_hidden_by_the_others() {
         let open = [task("a", None, Some(1_000), "stream"), task("b", None, None, "reconnecting")];
-        assert_eq!(of(&open, true, EngineIs::Here, NOW).counts, "0 wait · 2+ run · 1 not confirmed yet");
+        assert_eq!(
+            of(&open, true, EngineIs::Here, None, NOW).counts,
+            "0 wait · 2+ run · 1 not confirmed yet"
+        );
     }
 
     #[test]
     fn the_five_that_wait_longest_are_named_with_their_question() {
         let open: Vec<TaskSummary> =
             (1..=7).map(|n| task(&format!("t{n}"), Some(n * 1_000), Some(0), "stream")).collect();
-        let waiting = of(&open, false, EngineIs::Here, NOW).waiting;
+        let waiting = of(&open, false, EngineIs::Here, None, NOW).waiting;
         let named: Vec<&str> = waiting.iter().map(|row| row.task.as_str()).collect();
         assert_eq!(named, ["demo/t7", "demo/t6", "demo/t5", "demo/t4", "demo/t3"]);
         assert_eq!(waiting[0].text, "demo: which one, t7?");
@@ -161,7 +184,7 @@ mod tests {
     fn an_agents_words_stay_one_short_line_without_shortcuts() {
         let mut asking = task("a", Some(0), Some(0), "stream");
         asking.question = Some(format!("yes & no\nor\u{202e} what {}", "x".repeat(500)));
-        let text = &of(&[asking], false, EngineIs::Here, NOW).waiting[0].text;
+        let text = &of(&[asking], false, EngineIs::Here, None, NOW).waiting[0].text;
         assert!(text.starts_with("demo: yes && no"), "{text}");
         assert!(!text.contains(['\n', '\u{202e}']), "{text:?}");
         assert!(text.chars().count() <= WIDEST + 1, "{text}");
@@ -175,11 +198,22 @@ mod tests {
             task("c", None, Some(0), "paused"),
         ];
         assert_eq!(
-            of(&open, false, EngineIs::Here, NOW).quit,
-            "2 live watches stop until Taskbell runs again"
+            of(&open, false, EngineIs::Here, None, NOW).quit,
+            ["2 live watches stop until Taskbell runs again", "demo: build it", "demo: build it"]
         );
-        assert!(of(&open, false, EngineIs::Attached, NOW).quit.starts_with("Nothing stops"));
-        assert_eq!(of(&open[2..], false, EngineIs::Here, NOW).quit, "Nothing is followed now");
+        assert!(of(&open, false, EngineIs::Attached, None, NOW).quit[0].starts_with("Nothing stops"));
+        assert_eq!(of(&open[2..], false, EngineIs::Here, None, NOW).quit, ["Nothing is followed now"]);
+        let many: Vec<TaskSummary> =
+            (1..=8).map(|n| task(&format!("t{n}"), None, Some(0), "stream")).collect();
+        let lines = of(&many, true, EngineIs::Here, None, NOW).quit;
+        assert_eq!((lines.len(), lines.last().unwrap().as_str()), (ROWS + 2, "and 3+ more"));
+    }
+
+    #[test]
+    fn quiet_says_until_when_and_how_to_end_it() {
+        let quiet = of(&[], false, EngineIs::Here, Some("07:00"), NOW).quiet;
+        assert_eq!(quiet.as_deref(), Some("Quiet until 07:00: show notices again"));
+        assert_eq!(of(&[], false, EngineIs::Here, None, NOW).quiet, None);
     }
 
     #[test]

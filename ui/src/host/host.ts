@@ -28,6 +28,14 @@ export interface Host {
   onChanges(apply: (event: FeedEvent) => void, afterSeq?: number): () => void;
   /** The user chose a task outside of the page, in a notice or the tray. Hosts without such places have none of it. */
   onOpenTask?(open: (task: string) => void): () => void;
+  /** The user wants to watch a task, from the tray or by a link: the form, filled in as far as it is known. */
+  onWatchTask?(open: (agent: string | null, taskId: string | null) => void): () => void;
+  /** A sentence of the program that is behind the page. */
+  onSay?(say: (text: string) => void): () => void;
+  /** Writes a new file into the user's folder for downloads; where it is now. Browsers have downloads of their own. */
+  saveFile?(name: string, content: Uint8Array): Promise<string>;
+  /** Shows the page larger or smaller, in percent from 80 to 200. Browsers have keys of their own. */
+  zoom?(percent: number): Promise<void>;
   /** What the engine knows is on the screen for the first time. */
   isUsable?(): void;
   /** The window's zoom in percent. A browser has its own. */

@@ -13,15 +13,40 @@ type Message =
   | { type: "reset" }
   | { type: "link"; link: "live" | "lost" }
   | { type: "took-over" }
-  | { type: "open-task"; task: string };
+  | { type: "open-task"; task: string }
+  | { type: "watch-task"; agent: string | null; task: string | null }
+  | { type: "say"; text: string };
 
-let openTask: ((task: string) => void) | undefined;
-let chosen: string | undefined;
+/** A wish from outside of the page, of a notice, the tray or a link, kept until the page can meet it. */
+class Wish<T extends unknown[]> {
+  private meet: ((...wish: T) => void) | undefined;
+  private kept: T | undefined;
 
-/** A task that the user chose outside of the page, in a notice or the tray, kept until the page can show it. */
-function choose(task: string): void {
-  if (openTask) openTask(task);
-  else chosen = task;
+  take(...wish: T): void {
+    if (this.meet) this.meet(...wish);
+    else this.kept = wish;
+  }
+
+  listen(meet: (...wish: T) => void): () => void {
+    this.meet = meet;
+    if (this.kept !== undefined) meet(...this.kept);
+    this.kept = undefined;
+    return () => {
+      this.meet = undefined;
+    };
+  }
+}
+
+const openTask = new Wish<[string]>();
+const watchTask = new Wish<[string | null, string | null]>();
+const said = new Wish<[string]>();
+
+/** Octets as Base64, in pieces that a call may have as arguments. */
+function base64(content: Uint8Array): string {
+  let text = "";
+  for (let at = 0; at < content.length; at += 8192)
+    text += String.fromCharCode(...content.subarray(at, at + 8192));
+  return btoa(text);
 }
 
 /** A command's failure as the error of a call. */
@@ -48,7 +73,13 @@ function onChanges(apply: (event: FeedEvent) => void, afterSeq?: number): () => 
         apply(message);
         break;
       case "open-task":
-        choose(message.task);
+        openTask.take(message.task);
+        break;
+      case "watch-task":
+        watchTask.take(message.agent, message.task);
+        break;
+      case "say":
+        said.take(message.text);
         break;
     }
   };
@@ -81,14 +112,15 @@ export const tauriHost: Host = {
     return answer(status, value);
   },
   onChanges,
-  onOpenTask: (open) => {
-    openTask = open;
-    if (chosen !== undefined) open(chosen);
-    chosen = undefined;
-    return () => {
-      openTask = undefined;
-    };
-  },
+  onOpenTask: (open) => openTask.listen(open),
+  onWatchTask: (open) => watchTask.listen(open),
+  onSay: (say) => said.listen(say),
+  saveFile: (name, content) =>
+    invoke<string>("save_file", { name, content: base64(content) }).catch((error: unknown) =>
+      Promise.reject(failed(error)),
+    ),
+  zoom: (percent) =>
+    invoke<undefined>("set_zoom", { percent }).catch((error: unknown) => Promise.reject(failed(error))),
   isUsable: () => {
     show("tasks");
   },
