@@ -208,6 +208,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_is_written_as_it_was_read_to_the_last_bit() {
+        for text in ["7.777777377777779e+65", "0.1", "-5e-324", "1.7976931348623157e+308", "18446744073709551615"] {
+            assert_eq!(write_line(&parse_str(text).unwrap()), text);
+        }
+    }
+
+    #[test]
     fn faults_of_the_grammar_say_where() {
         assert_eq!(parse_str("{\"a\":\n  tru}"), Err(JsonFault::Syntax { line: 2, column: 6 }));
         assert_eq!(parse_str("{} {}"), Err(JsonFault::TrailingText { line: 1, column: 4 }));
