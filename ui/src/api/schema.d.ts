@@ -928,6 +928,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/settings/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The settings that their user changed, as a file holds them; without those that may hold a secret. */
+        get: operations["export_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/settings/import": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Sets what such a file names, all or nothing, and answers with what that changes. A key that is none, or a value that
+         *     its setting does not take, is refused by name.
+         */
+        post: operations["import_settings"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/settings/{key}": {
         parameters: {
             query?: never;
@@ -952,8 +989,113 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What runs, what does not, and what helps. */
+        /** What runs, what does not, since when, and what helps. */
         get: operations["health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the parts came into their states; the newest change first. The last 50 of each are kept. */
+        get: operations["health_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/self-test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tries the keyring, the store, the gateway, the inbox, the public address and the notices, and says what came of each. */
+        post: operations["run_self_test"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/keyring/probe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Writes a value into the keyring, reads it back and deletes it; answers with how the keyring is then. */
+        post: operations["probe_keyring"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/store/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Reads the whole database for damage: about 1.5 ms a megabyte. */
+        post: operations["check_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/store/backup": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Copies the store now. */
+        post: operations["back_up_store"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/diagnostics": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What helps others to find out what is wrong: no task text, no credential, no id, of addresses the hosts. To be looked
+         *     through before it is given to anybody.
+         */
+        get: operations["diagnostics"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1391,6 +1533,12 @@ export interface components {
             /** @description Header `webhook-id`: the same in every attempt. */
             webhookId: string;
         };
+        /** @description One part of the diagnostics, as it stands in the bundle. */
+        DiagnosticsPart: {
+            /** @description Its file name in the bundle. */
+            name: string;
+            text: string;
+        };
         DifferenceView: {
             claimed: unknown;
             /** @description Null: the task has nothing there. */
@@ -1461,14 +1609,32 @@ export interface components {
             /** @description What keeps us from reading the task, as a code: `unauthorized`, `agent_unreachable`, … */
             trouble?: string | null;
         };
+        /** @description An operation of this API that helps, with all that it takes. */
+        HealthAction: {
+            /** @description A few words for a button. */
+            label: string;
+            method: string;
+            /** @description Its `operationId`. `show_setting`: the setting is to be shown for changing. */
+            operation: string;
+            /** @description With everything filled in, such as `/api/v1/targets/3/resume`. */
+            path: string;
+        };
+        /** @description A component came into a state. */
+        HealthChange: {
+            at: components["schemas"]["UtcTime"];
+            component: string;
+            detail: string;
+            state: components["schemas"]["HealthState"];
+        };
         HealthItem: {
-            /** @description A stable word: `store`, `gateway`, `inbox`, `keychain`, … */
+            action?: components["schemas"]["HealthAction"] | null;
+            /** @description A stable word: `store`, `backup`, `keyring`, `gateway`, `inbox`, `public address`, `targets`, `agent NAME`, … */
             component: string;
             /** @description One line for people. */
             detail: string;
             /** @description What to do about it. */
             fix?: string | null;
-            /** @description Since when it is in this state. */
+            /** @description When it came into this state, also before the engine was started. */
             since: components["schemas"]["UtcTime"];
             state: components["schemas"]["HealthState"];
         };
@@ -1784,6 +1950,27 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_DiagnosticsPart: {
+            items: {
+                /** @description Its file name in the bundle. */
+                name: string;
+                text: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_HealthChange: {
+            items: {
+                at: components["schemas"]["UtcTime"];
+                component: string;
+                detail: string;
+                state: components["schemas"]["HealthState"];
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_InboxTestView: {
             items: {
                 /** @description `0.3` or `1.0`. */
@@ -1860,12 +2047,40 @@ export interface components {
             next?: string | null;
         };
         /** @description One page of a list. */
+        Page_SelfTestItem: {
+            items: {
+                component: string;
+                /** @description One line for people. */
+                detail: string;
+                ok: boolean;
+                /** Format: int64 */
+                tookMs: number;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
+        Page_SettingChange: {
+            items: {
+                after: string;
+                before: string;
+                key: string;
+            }[];
+            /** @description The `cursor` of the next page; null on the last. */
+            next?: string | null;
+        };
+        /** @description One page of a list. */
         Page_SettingView: {
             items: {
                 default: string;
+                /** @description The heading under which it is shown: General, Notices, Public address, Storage, Security or Following. */
+                group: string;
                 key: string;
+                kind: components["schemas"]["SettingKind"];
                 /** @description One line for people. */
                 meaning: string;
+                /** @description It holds from the next start on; false: at once. */
+                restart: boolean;
                 /** @description The value that holds: the user's, else the default. */
                 value: string;
             }[];
@@ -2249,6 +2464,15 @@ export interface components {
             /** @description `title`, `question`, `note`, `id`, `answer` or `conversation`. */
             place: string;
         };
+        /** @description What one part did when it was tried. */
+        SelfTestItem: {
+            component: string;
+            /** @description One line for people. */
+            detail: string;
+            ok: boolean;
+            /** Format: int64 */
+            tookMs: number;
+        };
         /** @description What came of a send. */
         SendOutcome: components["schemas"]["SentTask"] | {
             message: unknown;
@@ -2274,16 +2498,59 @@ export interface components {
             /** @description From the address `…/#login=<nonce>`; good once and for a minute. */
             nonce: string;
         };
+        /** @description What an import changes, or changed. */
+        SettingChange: {
+            after: string;
+            before: string;
+            key: string;
+        };
+        /** @description What a setting takes. */
+        SettingKind: {
+            /** @enum {string} */
+            type: "words";
+            words: string[];
+        } | {
+            /** Format: double */
+            least: number;
+            /** Format: double */
+            most: number;
+            /** @enum {string} */
+            type: "number";
+            unit: string;
+            whole: boolean;
+        } | {
+            /** @enum {string} */
+            type: "text";
+            what: string;
+        };
         SettingRequest: {
             value: string;
         };
         SettingView: {
             default: string;
+            /** @description The heading under which it is shown: General, Notices, Public address, Storage, Security or Following. */
+            group: string;
             key: string;
+            kind: components["schemas"]["SettingKind"];
             /** @description One line for people. */
             meaning: string;
+            /** @description It holds from the next start on; false: at once. */
+            restart: boolean;
             /** @description The value that holds: the user's, else the default. */
             value: string;
+        };
+        /** @description Settings as a file holds them: those that its user changed. */
+        SettingsFile: {
+            /** @description Changed ones whose values may hold a secret. They are to be set by hand. */
+            leftOut?: string[];
+            settings: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int32
+             * @description The version of this form: 1.
+             */
+            taskbellSettings: number;
         };
         /**
          * @description A task's state as shown: the agent's word, or one of ours.
@@ -4410,6 +4677,67 @@ export interface operations {
             };
         };
     };
+    export_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SettingsFile"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    import_settings: {
+        parameters: {
+            query?: {
+                /** @description Only say what it would change */
+                dry?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SettingsFile"];
+            };
+        };
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SettingChange"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     show_setting: {
         parameters: {
             query?: never;
@@ -4516,6 +4844,175 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["HealthView"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    health_history: {
+        parameters: {
+            query?: {
+                /** @description Only of this one */
+                component?: string;
+                /** @description 1 to 1000, 100 where none is given */
+                limit?: number;
+                /** @description `next` of the page before */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_HealthChange"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    run_self_test: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_SelfTestItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    probe_keyring: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HealthItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    check_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelfTestItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    back_up_store: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelfTestItem"];
+                };
+            };
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    diagnostics: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_DiagnosticsPart"];
                 };
             };
             default: {
