@@ -190,6 +190,20 @@ export async function settings(browser, breaches) {
     await general.getByLabel("Clients see all tasks").check();
     await waitUntil("switch", async () => (await value("gateway.share_tasks")) === "yes");
     check("a switch is saved", true);
+    const [given] = await Promise.all([page.waitForEvent("download"), general.getByRole("button", { name: "Export…" }).click()]);
+    const kept = JSON.parse(readFileSync(await given.path(), "utf8"));
+    check("the settings leave as a file", kept.settings["gateway.share_tasks"] === "yes", kept);
+    const take = (text) =>
+      general.getByLabel("A file of settings").setInputFiles({ name: "s.json", mimeType: "application/json", buffer: Buffer.from(text) });
+    await take(JSON.stringify({ ...kept, settings: { "follow.poll_max": "12", "no.such": "1" } }));
+    await general.getByText(/no\.such/).waitFor();
+    check("a file with a setting that there is not is refused by its name", (await value("follow.poll_max")) === "30");
+    await take(JSON.stringify({ ...kept, settings: { "follow.poll_max": "12" } }));
+    await general.getByText("It changes:").waitFor();
+    check("what a file changes is shown first", (await value("follow.poll_max")) === "30");
+    await general.getByRole("button", { name: "Change them" }).click();
+    await waitUntil("import", async () => (await value("follow.poll_max")) === "12");
+    check("and then taken", true);
 
     const seen = [];
     for (const name of ["General", "Notices", "Public address", "Storage", "Security", "Keys", "Appearance", "About"]) {
@@ -242,23 +256,33 @@ export async function health(browser, breaches) {
     await page.getByRole("link", { name: "Tasks" }).click();
     await page.keyboard.press("Control+6");
     const screen = page.getByRole("region", { name: "Health" });
-    await screen.getByText("store", { exact: true }).waitFor();
+    const parts = page.getByRole("region", { name: "Parts" });
+    await parts.getByText("store", { exact: true }).waitFor();
     check("health is never empty", (await screen.getByRole("listitem").count()) >= 4);
     await agent.stop();
     await screen.getByRole("button", { name: "Self-test" }).click();
     const test = page.getByRole("region", { name: "Self-test" });
     await test.getByText(/of \d+ well/).waitFor({ timeout: 30_000 });
     const lines = await test.getByRole("listitem").allInnerTexts();
-    const line = (part) => lines.find((text) => text.includes(part)) ?? "";
-    check("the self-test tries the inbox in both dialects", /kept in/.test(line("inbox, A2A 0.3")) && /kept in/.test(line("inbox, A2A 1.0")), lines);
+    const line = (part) => lines.find((text) => text.split("\n").includes(part)) ?? "";
+    check("the self-test tries the inbox in both dialects", /stored/.test(line("inbox 0.3")) && /stored/.test(line("inbox 1.0")), lines);
+    check("and writes and reads what it stands on", /on the disk/.test(line("store")) && /read back/.test(line("keyring")), lines);
     check("it finds the agent that is gone, first", lines[0].includes("does not answer") || /notice/.test(lines[0]), lines);
-    check("it says of a notice what came of it", /not shown|on the desktop/.test(line("notices")), lines);
+    check("it says of a notice what came of it", /recorded|shown/.test(line("notices")), lines);
     await screen.getByText("does not work since").first().waitFor();
     check("no breach on the screen", ...none(await breaches(page)));
     const button = screen.getByRole("button", { name: `agent ${agent.name}: Test it now` });
     await button.click();
     await page.getByText(new RegExp(`${agent.name} does not answer`)).first().waitFor();
     check("what is wrong has a button that tries it again", true);
+    const history = page.getByRole("region", { name: "History" });
+    await history.getByText(`agent ${agent.name}`).first().waitFor();
+    check("what changed is in the history", true);
+    await screen.getByRole("button", { name: "public address: Open the setting" }).click();
+    await page.getByRole("heading", { name: "Public address", level: 2 }).waitFor();
+    check("a setting that helps is a click away", true);
+    await page.keyboard.press("Control+6");
+    await parts.waitFor();
     await engine.halt();
     await page.getByText(/The engine does not answer/).first().waitFor();
     check("without an engine the last known stays, with its age", (await screen.getByRole("listitem").count()) >= 4);

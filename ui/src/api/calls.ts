@@ -12,6 +12,8 @@ import type {
   Export,
   ExportFormat,
   Health,
+  HealthAction,
+  HealthChange,
   InboxTest,
   NewAgent,
   NewClient,
@@ -23,8 +25,11 @@ import type {
   Replay,
   ReportCard,
   SavedView,
+  SelfTestItem,
   SendOutcome,
   Setting,
+  SettingChange,
+  SettingsFile,
   Target,
   TaskDetail,
   TaskSummary,
@@ -277,6 +282,30 @@ export class Calls {
 
   endQuiet(): Promise<Quiet> {
     return this.host.request("DELETE", "/quiet") as Promise<Quiet>;
+  }
+
+  async healthHistory(limit: number): Promise<HealthChange[]> {
+    return (await this.get<Page<HealthChange>>(`/health/history?${paramsOf({ limit })}`)).items;
+  }
+
+  async selfTest(): Promise<SelfTestItem[]> {
+    return (await this.post<Page<SelfTestItem>>("/health/self-test")).items;
+  }
+
+  /** What helps, as the engine names it: an operation of its own API with all that it takes. */
+  help(action: HealthAction): Promise<unknown> {
+    const method = (["GET", "POST", "PUT", "DELETE"] as const).find((one) => one === action.method);
+    if (!method) return Promise.reject(new Error(`the engine named the method ${action.method}`));
+    return this.host.request(method, action.path.replace(/^\/api\/v1/, ""));
+  }
+
+  exportSettings(): Promise<SettingsFile> {
+    return this.get("/settings/export");
+  }
+
+  /** Answers what changes; with `dry` nothing is changed. */
+  async importSettings(file: unknown, dry: boolean): Promise<SettingChange[]> {
+    return (await this.post<Page<SettingChange>>(`/settings/import?dry=${String(dry)}`, file)).items;
   }
 
   health(): Promise<Health> {

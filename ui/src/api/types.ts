@@ -41,6 +41,11 @@ export interface Quiet {
 export type Export = Schemas["ExportView"];
 export type ExportedFile = Schemas["ExportedFileView"];
 export type ExportFormat = Schemas["ExportFormat"];
+export type HealthChange = Schemas["HealthChange"];
+export type HealthAction = Schemas["HealthAction"];
+export type SelfTestItem = Schemas["SelfTestItem"];
+export type SettingsFile = Schemas["SettingsFile"];
+export type SettingChange = Schemas["SettingChange"];
 export type SearchHit = NonNullable<TaskSummary["hit"]>;
 export type SavedView = Schemas["SavedView"];
 

@@ -32,18 +32,15 @@ export async function selfTest(
   agents: readonly Agent[],
   tell: (lines: Line[]) => void,
 ): Promise<void> {
-  const inbox = calls.testInbox().then(
-    (tests): Line[] =>
-      tests.map((test) => ({
-        name: `inbox, A2A ${test.dialect}`,
-        ok: test.ok && test.stored,
-        detail: test.ok
-          ? `A callback of our own was taken and kept in ${String(test.tookMs)} ms.`
-          : sentence(test.error ?? "it was not taken"),
+  const own = calls.selfTest().then(
+    (items): Line[] =>
+      items.map(({ component, ok, detail, tookMs }) => ({
+        name: component,
+        ok,
+        detail: `${sentence(detail)} ${String(tookMs)} ms.`,
       })),
-    failed("inbox"),
+    failed("engine"),
   );
-  const notice = noticeTest(calls).then(({ ok, text }): Line[] => [{ name: "notices", ok, detail: text }]);
   const each = agents.map((agent) =>
     calls.testAgent(agent.name).then(
       (test): Line[] => [
@@ -63,7 +60,7 @@ export async function selfTest(
     ),
   );
   await Promise.all(
-    [inbox, notice, ...each].map(async (part) => {
+    [own, ...each].map(async (part) => {
       tell(await part);
     }),
   );

@@ -118,23 +118,48 @@ function known(key: string): Known | null {
   return KNOWN[key] ?? ofAgent(key);
 }
 
-export function sectionOf({ key }: Setting): Section {
+const GROUPS: Readonly<Record<string, Section>> = {
+  Notices: "notices",
+  "Public address": "address",
+  Storage: "storage",
+  Security: "security",
+};
+
+export function sectionOfKey(key: string): Section {
   return known(key)?.section ?? "general";
+}
+
+/** Where a setting stands that this page was not told of: the engine says in which group. */
+export function sectionOf({ key, group }: Setting): Section {
+  return known(key)?.section ?? GROUPS[group] ?? "general";
 }
 
 export function labelOf({ key }: Setting): string {
   return known(key)?.label ?? key;
 }
 
-export function controlOf({ key }: Setting): Control {
-  return known(key)?.control ?? TEXT;
+export function controlOf({ key, kind }: Setting): Control {
+  const own = known(key)?.control;
+  if (own) return own;
+  switch (kind.type) {
+    case "words":
+      return {
+        kind: "words",
+        words: kind.words.map((word) => ({ value: word, label: word.replaceAll("-", " ") })),
+      };
+    case "number":
+      return { kind: "number", unit: kind.unit };
+    case "text":
+      return TEXT;
+  }
 }
 
 export function meaningOf(setting: Setting): string {
+  const later = setting.restart ? " It holds from the next start on." : "";
   const own = known(setting.key)?.meaning;
-  if (own !== undefined) return own;
+  if (own !== undefined) return own + later;
   const text = setting.meaning.replace(/\s*\([a-z-]+(, [a-z-]+)+\)$/, "");
-  return text.charAt(0).toLocaleUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
+  return text.charAt(0).toLocaleUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".") + later;
 }
 
 export function isDefault(setting: Setting): boolean {
