@@ -47,7 +47,9 @@ use taskbell_engine::running::{EngineOptions, RunningEngine};
 use tauri::{AppHandle, Manager as _, RunEvent, WindowEvent, Wry};
 use tauri_plugin_notification::NotificationExt as _;
 use tokio::sync::broadcast;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt, registry};
 
 use desk::{Desk, Refused};
 use feed::Link;
@@ -95,16 +97,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// To standard error, and to the data folder's log once an engine runs here.
 fn start_log() {
     let filter = EnvFilter::try_from_env("TASKBELL_LOG").unwrap_or_else(|_| EnvFilter::new(USUAL_LOG));
-    let started = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+    let stderr = fmt::layer()
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .with_target(false)
         // It would tell of a closed stderr by printing to it, and that panics.
         .log_internal_errors(false)
-        .try_init();
+        .with_filter(filter);
+    let started = registry().with(stderr).with(taskbell_engine::logs::layer()).try_init();
     debug_assert!(started.is_ok());
 }
 
