@@ -6,11 +6,11 @@ use taskbell_engine::api::views::{
     AgentTestView, AgentView, AllowTargetRequest, ArchiveRequest, CallbackDetail, CallbackView, ClientView,
     CredentialRequest, DeliveryView, DiagnosticsPart, ExportFormat, ExportView, HealthView, ImportOutcome,
     InboxTestView, MuteRequest, NewAgentRequest, NewClientRequest, NewClientView, NoteRequest, NoticeView,
-    Page, PageLoginView, PinDialectRequest, PinRequest, QuietRequest, QuietView, ReachView, ReconcileItem, ReconcileRequest,
-    RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest, ReportCardView,
-    ResolvedView, SaveViewRequest, SavedView, SelfTestItem, SendOutcome, SendRequestView, SettingChange,
-    SettingRequest, SettingView, SettingsFile, SnoozeRequest, TargetView, TaskDetail, TaskFilter,
-    TaskSummary, WatchRequest,
+    Page, PageLoginView, PinDialectRequest, PinRequest, QuietRequest, QuietView, ReachView, ReconcileItem,
+    ReconcileRequest, RegisterRequest, RegistrationView, RegistrationsView, ReplayView, ReplyRequest,
+    ReportCardView, ResolvedView, SaveViewRequest, SavedView, SelfTestItem, SendOutcome, SendRequestView,
+    SettingChange, SettingRequest, SettingView, SettingsFile, SnoozeRequest, TargetView, TaskDetail,
+    TaskFilter, TaskSummary, WatchRequest,
 };
 use taskbell_engine::api_client::{ApiClient, ChangeFeed, ClientError, Endpoint};
 use taskbell_engine::claims::ClaimFilter;

@@ -209,7 +209,9 @@ mod tests {
 
     #[test]
     fn a_number_is_written_as_it_was_read_to_the_last_bit() {
-        for text in ["7.777777377777779e+65", "0.1", "-5e-324", "1.7976931348623157e+308", "18446744073709551615"] {
+        for text in
+            ["7.777777377777779e+65", "0.1", "-5e-324", "1.7976931348623157e+308", "18446744073709551615"]
+        {
             assert_eq!(write_line(&parse_str(text).unwrap()), text);
         }
     }

@@ -18,8 +18,8 @@ pub enum Notice {
     #[command(after_help = "Example:\n  taskbell notice test")]
     Test,
     /// Hold notices up for a while, or see whether they are; what comes meanwhile is told together at the end
-    #[command(after_help = "Examples:\n  taskbell notice quiet 1h\n  taskbell notice quiet tomorrow\n  \
-        taskbell notice quiet off\n\nQuiet hours of every day are the settings quiet.from and quiet.to.")]
+    #[command(after_help = "Example:\n  taskbell notice quiet 1h\n\n\
+        Quiet hours of every day are the settings quiet.from and quiet.to.")]
     Quiet {
         /// How long (30m, 2h), tomorrow, or off
         #[arg(value_name = "FOR", value_parser = parse_wish)]

@@ -77,8 +77,9 @@ impl HealthWatch {
         }
         let worst = items.iter().map(|item| item.state).max();
         if worst != known.worst {
+            // The first look of all finds how it is, and not that anything changed.
+            known.worst_is_new |= known.worst.is_some();
             known.worst = worst;
-            known.worst_is_new = true;
         }
         items
     }
@@ -164,6 +165,8 @@ mod tests {
     #[test]
     fn the_worst_state_is_announced_when_it_is_another_one_only() {
         let watch = HealthWatch::default();
+        watch.judge(vec![found("a", HealthState::Ok)], 0);
+        assert!(!watch.known().worst_is_new, "the first look is no change");
         watch.judge(vec![found("a", HealthState::Ok), found("b", HealthState::Bad)], 1);
         assert!(std::mem::take(&mut watch.known().worst_is_new));
         watch.judge(vec![found("a", HealthState::Bad), found("b", HealthState::Bad)], 2);
