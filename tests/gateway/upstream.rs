@@ -142,6 +142,13 @@ async fn what_is_no_a2a_is_an_invalid_answer_of_the_agent() {
         }
         behind.proxy.heal();
     }
+    // A proxy's page in place of an overloaded agent is an error of the call that was made, with its id.
+    behind.proxy.set(When::Sends, Fault::answer(503, "text/html", page));
+    for refusal in [behind.send().await, behind.stream().await] {
+        assert_eq!((code(&refusal), &refusal["id"]), (-32603, &json!(1)), "{refusal}");
+        assert!(!refusal.to_string().contains("<script>"), "{refusal}");
+    }
+    behind.proxy.heal();
     let tasks = behind.taskbell.cli(&["tasks"]).await.items();
     assert!(tasks.is_empty(), "{tasks:?}");
 }

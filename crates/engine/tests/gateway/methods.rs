@@ -329,3 +329,27 @@ async fn a_client_that_goes_while_it_waits_takes_nothing_with_it() {
         assert_eq!(heard.last().unwrap().state(), Some(words.state("completed")), "{words:?}");
     }
 }
+
+#[tokio::test]
+async fn each_event_comes_when_it_happens_and_nothing_on_the_way_may_hold_or_change_it() {
+    let world = World::new().await;
+    let client = world.client("editor").await;
+    for words in BOTH {
+        let method = words.method("message/stream", "SendStreamingMessage");
+        let params = json!({"message": words.message("steps=6 interval=0.5")});
+        let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
+        let mut answer = client.post().header("accept-encoding", "gzip").json(&body).send().await.unwrap();
+        let header = |name: &str| answer.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
+        assert_eq!(header("cache-control").as_deref(), Some("no-store, no-transform"));
+        assert_eq!(header("x-accel-buffering").as_deref(), Some("no"));
+        assert_eq!(header("content-encoding"), None);
+        // Six steps with five waits between: what was put together would come at once.
+        let mut heard = Vec::new();
+        while let Some(chunk) = answer.chunk().await.unwrap() {
+            let steps = String::from_utf8_lossy(&chunk).matches(&words.state("working")).count();
+            heard.extend(std::iter::repeat_n(std::time::Instant::now(), steps));
+        }
+        let (first, last) = (heard[0], heard[heard.len() - 1]);
+        assert!(last - first >= std::time::Duration::from_secs(1), "{words:?}: {:?}", last - first);
+    }
+}
