@@ -161,10 +161,13 @@ impl State {
 
 fn open(folder: &Path, path: &Path) -> io::Result<(File, u64)> {
     let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)?;
+    // Not the folders above: a data folder that was moved away must be able to come back.
+    match builder.create(folder) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+        Ok(()) | Err(_) => (),
+    }
     let mut options = File::options();
     options.append(true).create(true);
     #[cfg(unix)]
