@@ -27,7 +27,7 @@ function userOf(window) {
     page: () => text("body"),
     /** The task whose pane is open, as AGENT/ID. */
     async task() {
-      return (await text('button[title="Copy the task\'s name"]'))?.replace(" / ", "/") ?? null;
+      return (await text('button[title="Copy the task\'s id"]'))?.replace(" / ", "/") ?? null;
     },
     async api(path) {
       const { status, body } = await window.invoke("api_request", { method: "GET", path: `/api/v1${path}`, body: null });
