@@ -15,6 +15,7 @@ use crate::session::Session;
 
 /// Write the manual pages into a folder
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  taskbell man /usr/local/share/man/man1")]
 pub struct Man {
     /// The folder, which must be there
     #[arg(value_name = "DIR")]
