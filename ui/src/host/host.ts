@@ -38,8 +38,6 @@ export interface Host {
   zoom?(percent: number): Promise<void>;
   /** What the engine knows is on the screen for the first time. */
   isUsable?(): void;
-  /** The window's zoom in percent. A browser has its own. */
-  zoom?(percent: number): Promise<void>;
   /** Opens an http or https address in the user's browser. The page has asked the user before. */
   openExternal(url: string): Promise<void>;
 }

@@ -40,8 +40,6 @@ const LOUDNESS = [
 
 const KNOWN: Readonly<Record<string, Known>> = {
   autostart: { section: "general", label: "Start with the system", control: SWITCH },
-  links: { section: "general", label: "Open taskbell:// links", control: SWITCH },
-  shortcut: { section: "general", label: "Key that shows the window", control: TEXT },
   "gateway.share_tasks": {
     section: "general",
     label: "Clients see all tasks",
