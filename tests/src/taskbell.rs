@@ -184,12 +184,27 @@ impl Taskbell {
     /// # Panics
     /// When one runs already or the start fails.
     pub async fn come_up(&mut self) {
+        if let Err(died) = self.come_up_unless_it_dies().await {
+            panic!("{died}");
+        }
+    }
+
+    /// As `come_up`, for an engine that may be killed on its way: it can then be waited for with `ended`.
+    ///
+    /// # Errors
+    /// What it wrote, where no ready line came.
+    ///
+    /// # Panics
+    /// When one runs already.
+    pub async fn come_up_unless_it_dies(&mut self) -> Result<(), String> {
         assert!(self.engine.is_none(), "one engine at a time");
         let mut engine = self.launch(&["--gateway", "127.0.0.1:0", "--inbox", "127.0.0.1:0"]);
         let line = engine.next_line(START_LIMIT).await;
         let ready = line.as_deref().and_then(|line| serde_json::from_str::<Value>(line).ok());
         let Some(ready) = ready.filter(|ready| ready["ready"] == true) else {
-            panic!("no ready line but {line:?}; the engine wrote:\n{}", engine.log().text());
+            let died = format!("no ready line but {line:?}; the engine wrote:\n{}", engine.log().text());
+            self.engine = Some(engine);
+            return Err(died);
         };
         let field = |name: &str| {
             let value =
@@ -203,6 +218,7 @@ impl Taskbell {
             page: field("page"),
         });
         self.engine = Some(engine);
+        Ok(())
     }
 
     /// A second `serve` on this folder, as a user would mistakenly start it.

@@ -172,10 +172,12 @@ async fn relay_answer(
     let framing = left;
     let mut passed = 0;
     let end = loop {
+        // In this order: nothing of the agent's passes a cut that was asked for before it came.
         let piece = tokio::select! {
-            piece = read_piece(agent, &mut left) => piece?,
+            biased;
             cut = next_cut(&mut cuts), if is_stream => break Some(cut),
             () = left_by(requests), if is_stream => return Ok(After::Close),
+            piece = read_piece(agent, &mut left) => piece?,
         };
         let Some(mut piece) = piece else { break None };
         let cut = match spoil.cut_after {
