@@ -40,7 +40,7 @@ lint: ui ## Formatting, clippy and types, with warnings as errors
 	@scripts/lint
 
 bench: ui ## Side-by-side measurements, release build
-	@scripts/setup test
+	@scripts/setup bench
 	cargo build --locked --release -p taskbell -p taskbell-desktop --bins --example minimal-window
 	cargo run --locked --release -p taskbell-benches
 

@@ -28,6 +28,11 @@ use clap::{Parser, Subcommand};
 use crate::roles::Role;
 use crate::table::Table;
 
+/// The engine measured here is as the program has it, and so are its peers of the same language.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// Whatever went wrong: a measurement that cannot be made is told and the others go on.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -61,7 +66,7 @@ enum Command {
     Dispatcher,
     /// The window beside the least one there is; its page under a quick feed
     Window,
-    /// Events through the gateway and through nginx
+    /// Events through the gateway and through relays
     Gateway,
     #[command(hide = true, subcommand)]
     Role(Role),

@@ -5,6 +5,7 @@ pub mod bare;
 pub mod engine;
 pub mod listeners;
 pub mod receiver;
+pub mod relay;
 pub mod ticker;
 
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub enum Role {
     Bare,
     /// A receiver of callbacks
     Receiver { kind: receiver::Receiver, folder: PathBuf },
+    /// A relay that passes octets on
+    Relay { agent: String },
     /// An agent that tells the time
     Ticker,
     /// Clients that note how old events are
@@ -50,6 +53,7 @@ impl Role {
             Self::Engine { folder } => engine::run(&folder).await,
             Self::Bare => bare::run().await,
             Self::Receiver { kind, folder } => receiver::run(kind, &folder).await,
+            Self::Relay { agent } => relay::run(agent).await,
             Self::Ticker => ticker::run().await,
             Self::Listeners => listeners::run().await,
         }
