@@ -40,6 +40,8 @@ pub struct TaskRecord {
     newest_frame: Option<Order>,
     /// Octets of the artifacts' content, kept along so that a chunk need not count them all.
     content: usize,
+    /// Octets of the messages in the history, kept along as well.
+    said: usize,
 }
 
 /// What came of one frame or read.
@@ -93,8 +95,13 @@ impl TaskRecord {
 
     /// A record taken from the store: whatever was asked or heard before has been lost with the process.
     pub fn restored(task: Task, settled: bool, incomplete: Vec<ArtifactId>) -> Self {
-        let content = content_of(&task.artifacts);
-        Self { task, settled, incomplete, newest_read: None, newest_frame: None, content }
+        let (content, said) = (content_of(&task.artifacts), said_in(&task.history));
+        Self { task, settled, incomplete, newest_read: None, newest_frame: None, content, said }
+    }
+
+    /// What artifacts and history take in memory, roughly, in octets. Costs nothing to ask.
+    pub fn octets(&self) -> usize {
+        self.content + self.said
     }
 
     pub fn state(&self) -> TaskState {
@@ -247,6 +254,7 @@ impl TaskRecord {
         let known = !message.message_id.as_str().is_empty()
             && self.task.history.iter().rev().any(|item| item.message_id == message.message_id);
         if !known && self.task.history.len() < HISTORY_MAX {
+            self.said += said_by(&message);
             self.task.history.push(message);
             outcome.changes.push(TaskChange::HistoryExtended { from: self.task.history.len() - 1 });
         }
@@ -260,6 +268,7 @@ impl TaskRecord {
             let grown =
                 history.len() > self.task.history.len() && history.starts_with(self.task.history.as_slice());
             let from = self.task.history.len();
+            self.said = said_in(&history);
             self.task.history = history;
             outcome.changes.push(if grown {
                 TaskChange::HistoryExtended { from }
@@ -361,6 +370,15 @@ impl TaskRecord {
 
 fn content_of(artifacts: &[Artifact]) -> usize {
     artifacts.iter().map(|artifact| octets(&artifact.parts)).sum()
+}
+
+fn said_in(history: &[Message]) -> usize {
+    history.iter().map(said_by).sum()
+}
+
+/// The text of a message, and a little for its ids.
+fn said_by(message: &Message) -> usize {
+    octets(&message.parts) + 256
 }
 
 /// What a part takes, roughly: its text, or its JSON, and a little for the rest.
@@ -568,6 +586,12 @@ mod tests {
         assert_eq!(record.task.history.len(), HISTORY_MAX);
     }
 
+    /// What the record counts along is what counting anew gives.
+    fn counts_itself(record: &TaskRecord) -> bool {
+        let anew = TaskRecord::restored(record.task.clone(), record.settled, Vec::new());
+        record.octets() == anew.octets()
+    }
+
     /// An agent's run: the events it emits, and the task as it stands after each.
     fn agent_run(steps: &[(u8, bool)]) -> Vec<(StreamEvent, Task)> {
         let mut truth = working();
@@ -609,6 +633,7 @@ mod tests {
                 if heard {
                     order += 1;
                     record.apply_event(event.clone(), order);
+                    prop_assert!(counts_itself(&record));
                 }
                 for (started, answer, due) in std::mem::take(&mut pending) {
                     if due <= index {
@@ -625,6 +650,7 @@ mod tests {
                 record.apply_read(answer, started);
             }
             prop_assert!(record.settled);
+            prop_assert!(counts_itself(&record));
             prop_assert_eq!(&record.task.status, &end.status);
             prop_assert_eq!(&record.task.artifacts, &end.artifacts);
             if !end.history.is_empty() {

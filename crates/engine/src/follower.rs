@@ -438,7 +438,7 @@ impl Worker {
         } else {
             self.parts.hubs().tell(self.key, events.iter_mut().map(|(event, _)| event))
         };
-        self.storing.put(Run { events, kind, wants_read, told });
+        self.storing.put(&self.parts, Run { events, kind, wants_read, told });
         self.storing.go_on(&self.parts, self.key);
     }
 

@@ -92,6 +92,12 @@ impl Parts {
         &self.0.hubs
     }
 
+    /// Returns when all that was told of the task until now can be read from the store.
+    pub async fn caught_up(&self, key: TaskKey) {
+        self.0.store.hurry();
+        self.0.hubs.caught_up(key).await;
+    }
+
     /// Streams that sends opened, on their way to who follows their tasks.
     pub fn handovers(&self) -> &Handovers {
         &self.0.handovers

@@ -150,6 +150,26 @@ async fn a_command_that_fails_harms_no_other_and_rings_no_bell() {
     close(store).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_may_wait_is_committed_by_itself_and_with_whoever_is_in_haste() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, _) = open(folder.path());
+    let along = |key: &'static str| store.write_along(move |context| settings::set(context, key, "x"));
+    along("alone").await.unwrap();
+    assert_eq!((keys(&store).await.len(), store.counts().commits), (1, 1));
+    let (release, first) = hold_writer(&store).await;
+    let together = async { tokio::join!(along("a"), along("b"), set(&store, "in haste")) };
+    let release = async {
+        wait_until(Duration::from_secs(5), || store.queued() == 3).await;
+        release.send(()).unwrap();
+    };
+    let (stored, ()) = tokio::join!(biased; together, release);
+    assert_eq!(stored, (Ok(()), Ok(()), Ok(())));
+    first.await.unwrap().unwrap();
+    assert_eq!((keys(&store).await.len(), store.counts().commits), (4, 3), "one commit for the three");
+    close(store).await;
+}
+
 #[tokio::test]
 async fn posted_writes_are_stored_and_their_failures_counted() {
     let folder = tempfile::tempdir().unwrap();

@@ -117,6 +117,27 @@ fn status(state: &str, message: &str) -> Value {
 }
 
 #[tokio::test]
+async fn of_what_came_together_the_row_shows_the_last_and_the_timeline_all() {
+    let world = World::new().await;
+    let key = world.adopt(working()).await;
+    world.pass_a_second();
+    let asked_and_went_on =
+        vec![status("working", "one"), status("input-required", "which?"), status("working", "two")];
+    world.events(key, 2, asked_and_went_on).await;
+    let row = world.row(key).await;
+    assert_eq!((row.state, row.waiting_since_ms), (TaskState::Working, None), "nobody waits any more");
+    assert_eq!((row.confirmed_at_ms, row.updated_at_ms), (Some(2_000), 2_000));
+    let statuses = world.timeline(key).await.into_iter().filter(|(kind, _)| kind == "status");
+    let told: Vec<Value> = statuses.map(|(_, body)| body["text"].clone()).collect();
+    assert_eq!(told, ["one", "which?", "two"]);
+    world.pass_a_second();
+    world.events(key, 5, vec![status("working", "three"), status("input-required", "and now?")]).await;
+    let row = world.row(key).await;
+    assert_eq!((row.state, row.waiting_since_ms), (TaskState::InputRequired, Some(3_000)));
+    assert!(row.status_json.contains("and now?"));
+}
+
+#[tokio::test]
 async fn what_a_stream_brought_is_there_after_a_restart() {
     let world = World::new().await;
     let key = world.adopt(working()).await;

@@ -1,12 +1,14 @@
 //! What a stream brought, on its way to the store: one write at a time, and reading goes on meanwhile.
 //!
-//! Whoever listens was told before. Bounded, so that an agent that sends more than the disk takes is read
+//! Whoever listens was told before, so progress may wait a moment for the progress of other tasks and share
+//! their commit; what somebody is called for, an end or a question, does not. Bounded, so that an agent that sends more than the disk takes is read
 //! more slowly and fills no memory.
 
 use std::collections::VecDeque;
 
 use taskbell_core::follow::FrameKind;
 use taskbell_core::merge::Order;
+use taskbell_core::relay;
 use taskbell_core::task::StreamEvent;
 
 use super::Pending;
@@ -14,7 +16,7 @@ use crate::parts::Parts;
 use crate::store::hub::Batch;
 use crate::store::task_records::{Applied, apply_events, apply_told};
 use crate::store::tasks::Channel;
-use crate::store::{StoreError, TaskKey};
+use crate::store::{StoreError, TaskKey, WriteContext};
 
 /// Events that wait for the write before theirs.
 const WAITING: usize = 512;
@@ -42,6 +44,11 @@ struct Writing {
     result: Pending<Result<Applied, StoreError>>,
 }
 
+/// Whether nobody is called for it: it tells no end and no question.
+fn is_progress(event: &StreamEvent) -> bool {
+    relay::state_of(event).is_none_or(|state| !state.is_terminal() && !state.is_interrupted())
+}
+
 /// A run that was written, or was not.
 pub(super) struct Written {
     pub kind: FrameKind,
@@ -55,7 +62,7 @@ impl Storing {
     }
 
     pub fn has_room(&self) -> bool {
-        self.waiting.iter().map(|run| run.events.len()).sum::<usize>() < WAITING
+        self.waiting_events() < WAITING
     }
 
     /// Whether the writer has yet to tell something: nothing later may be told before it.
@@ -65,7 +72,7 @@ impl Storing {
     }
 
     /// Runs of one kind become one.
-    pub fn put(&mut self, mut run: Run) {
+    pub fn put(&mut self, parts: &Parts, mut run: Run) {
         match self.waiting.back_mut() {
             Some(last) if last.told.is_some() == run.told.is_some() && run.kind == FrameKind::Update => {
                 last.events.append(&mut run.events);
@@ -76,6 +83,14 @@ impl Storing {
             }
             Some(_) | None => self.waiting.push_back(run),
         }
+        // Half of the room is left for what the agent sends until this is written.
+        if self.waiting_events() > WAITING / 2 {
+            parts.store().hurry();
+        }
+    }
+
+    fn waiting_events(&self) -> usize {
+        self.waiting.iter().map(|run| run.events.len()).sum()
     }
 
     /// Starts the next write if none is under way.
@@ -86,12 +101,13 @@ impl Storing {
         let Some(Run { events, kind, wants_read, told }) = self.waiting.pop_front() else { return };
         let is_told = told.is_some();
         let store = parts.store().clone();
+        let may_wait = told.is_some() && events.iter().all(|(event, _)| is_progress(event));
         let write = async move {
-            let written = store.write(move |context| match &told {
+            let command = move |context: &mut WriteContext<'_>| match &told {
                 Some(told) => apply_told(context, key, events, told, Channel::Stream),
                 None => apply_events(context, key, events, Channel::Stream),
-            });
-            written.await
+            };
+            if may_wait { store.write_along(command).await } else { store.write(command).await }
         };
         self.writing = Some(Writing { kind, wants_read, is_told, result: Box::pin(write) });
     }

@@ -91,7 +91,7 @@ impl Caller {
     /// agent that cannot be asked leaves what it said last.
     pub(super) async fn fresh(&self, row: &TaskRow) -> Result<Task, ErrorAnswer> {
         let parts = &self.gateway.parts;
-        parts.hubs().caught_up(row.key).await;
+        parts.caught_up(row.key).await;
         let key = row.key;
         if row.settled || row.following == Following::Ended {
             let read = parts.store().read(move |connection| task_content::load(connection, key)).await;
@@ -193,7 +193,7 @@ impl Caller {
     ) -> Result<Outcome, ErrorAnswer> {
         let row = self.task_or_lost(task_id, note).await?;
         let key = row.key;
-        self.gateway.parts.hubs().caught_up(key).await;
+        self.gateway.parts.caught_up(key).await;
         // Most of it is read beside the writer; what is being written at this moment, and whether all is known,
         // is seen on it alone.
         let (early, place) = match last {

@@ -114,7 +114,7 @@ impl Caller {
                     Some(_) | None => break,
                 }
             }
-            parts.hubs().caught_up(key).await;
+            parts.caught_up(key).await;
             let join = move |context: &mut WriteContext<'_>| gateway_log::join(context, key, dialect, None);
             joined = parts.store().write(join).await.map_err(|error| faults::of_store(&error))?;
         }

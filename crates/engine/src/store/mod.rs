@@ -70,7 +70,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::Connection;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub use error::StoreError;
 pub use hub::Hubs;
@@ -82,7 +82,7 @@ pub use state::{Remembered, WriterState};
 pub use writer::{WallClock, WriteContext, WriterCounts};
 
 use reader::Readers;
-use writer::{Message, POST_WAITS, PostJob, QUEUE, Queued, Stats, WRITE_WAITS, WriteJob, Writer};
+use writer::{Haste, Message, POST_WAITS, PostJob, QUEUE, Queued, Stats, WRITE_WAITS, WriteJob, Writer};
 
 /// After this the caller is told that the outcome is unknown: the disk is slow, not the lock held.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(4);
@@ -96,6 +96,7 @@ pub struct Store {
     readers: Arc<Readers>,
     doorbell: watch::Receiver<u64>,
     stats: Arc<Stats>,
+    hurry: Arc<Notify>,
     suspect: Arc<AtomicBool>,
 }
 
@@ -121,6 +122,7 @@ impl Store {
         let (ring, doorbell) = watch::channel(last_seq);
         let (sender, messages) = mpsc::channel(QUEUE);
         let stats = Arc::new(Stats::default());
+        let hurry = Arc::new(Notify::new());
         let suspect = Arc::new(AtomicBool::new(false));
         let writer = Writer {
             connection,
@@ -128,6 +130,7 @@ impl Store {
             messages,
             clock,
             stats: Arc::clone(&stats),
+            hurry: Arc::clone(&hurry),
             doorbell: ring,
             suspect: Arc::clone(&suspect),
         };
@@ -137,7 +140,7 @@ impl Store {
             .map_err(open::file_error("start a writer for", folder))?;
         let readers = Readers::new(folder.to_owned());
         let folder = folder.to_owned();
-        let store = Self { folder, install_id, messages: sender, readers, doorbell, stats, suspect };
+        let store = Self { folder, install_id, messages: sender, readers, doorbell, stats, hurry, suspect };
         Ok((store, report))
     }
 
@@ -146,6 +149,29 @@ impl Store {
     /// Errors: the command's own; [`StoreError::Busy`] after 2 s where the lock or the queue is held up
     /// (nothing stored); [`StoreError::Late`] after 4 s more (unknown); those of the commit.
     pub async fn write<T, F>(&self, command: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut WriteContext<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.call_writer(command, Haste::AtOnce).await
+    }
+
+    /// As [`Store::write`], for what can be read again from the agent and what nobody waits for: it goes along
+    /// with the next commit, or begins one after 10 ms.
+    pub async fn write_along<T, F>(&self, command: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut WriteContext<'_>) -> Result<T, StoreError> + Send + 'static,
+    {
+        self.call_writer(command, Haste::MayWait).await
+    }
+
+    /// Has what may wait committed at once.
+    pub fn hurry(&self) {
+        self.hurry.notify_one();
+    }
+
+    async fn call_writer<T, F>(&self, command: F, haste: Haste) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&mut WriteContext<'_>) -> Result<T, StoreError> + Send + 'static,
@@ -163,7 +189,7 @@ impl Store {
                 }
             }
         };
-        permit.send(Message::Job(Queued { job, expires }));
+        permit.send(Message::Job(Queued { job, expires, haste }));
         match tokio::time::timeout(ANSWERS_WITHIN, answer).await {
             Ok(Ok(result)) => result,
             Ok(Err(_gone)) => Err(StoreError::Stopped),
@@ -171,14 +197,15 @@ impl Store {
         }
     }
 
-    /// Puts `command` into the queue and returns; waits only while the queue is full. Failures are
-    /// counted and logged under `what`. For what can be read again from the agent after a power cut.
+    /// Puts `command` into the queue and returns; waits only while the queue is full. It is committed with the
+    /// next command that somebody waits for, or after 10 ms. Failures are counted and logged under `what`. For
+    /// what can be read again from the agent after a power cut.
     pub async fn post<F>(&self, what: &'static str, command: F) -> Result<(), StoreError>
     where
         F: FnOnce(&mut WriteContext<'_>) -> Result<(), StoreError> + Send + 'static,
     {
         let job = Box::new(PostJob::new(what, command, Arc::clone(&self.stats)));
-        let queued = Queued { job, expires: Instant::now() + POST_WAITS };
+        let queued = Queued { job, expires: Instant::now() + POST_WAITS, haste: Haste::MayWait };
         self.messages.send(Message::Job(queued)).await.map_err(|_| StoreError::Stopped)
     }
 
@@ -188,7 +215,7 @@ impl Store {
         F: FnOnce(&mut WriteContext<'_>) -> Result<(), StoreError> + Send + 'static,
     {
         let job = Box::new(PostJob::new(what, command, Arc::clone(&self.stats)));
-        let queued = Queued { job, expires: Instant::now() + POST_WAITS };
+        let queued = Queued { job, expires: Instant::now() + POST_WAITS, haste: Haste::MayWait };
         if self.messages.try_send(Message::Job(queued)).is_err() {
             tracing::debug!(what, "the store's queue is full");
         }

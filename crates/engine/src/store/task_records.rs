@@ -14,7 +14,7 @@ use taskbell_core::merge::{Order, Outcome, TaskChange, TaskRecord};
 use taskbell_core::oddity::Oddity;
 use taskbell_core::relay;
 use taskbell_core::state::TaskState;
-use taskbell_core::task::{Artifact, Part, PartContent, StreamEvent, Task};
+use taskbell_core::task::{Artifact, PartContent, StreamEvent, Task};
 
 use super::allowance::{Allowance, Rate};
 use super::error::StoreError;
@@ -34,6 +34,8 @@ use super::{ends, notices, outbox, search};
 const PROGRESS_MS: i64 = 10_000;
 /// Bytes of text in kept records, roughly.
 const BUDGET: usize = 64 << 20;
+/// What a record takes beside its texts, roughly.
+const SHELL: usize = 800;
 /// Records of tasks that have ended, kept a little longer for reads that were under way.
 const SETTLED_KEPT: usize = 32;
 
@@ -81,6 +83,26 @@ impl Listed {
     }
 }
 
+/// What the task's row is to say of what came since it was last written. Written once for events that came
+/// together: the row is the widest of all that an event touches, and only the last of them shows.
+#[derive(Debug)]
+struct Heard {
+    anything: bool,
+    /// The status, or another column of the task itself.
+    row: bool,
+    /// Anything of the task, in whichever table.
+    task: bool,
+    waits_anew: bool,
+    /// All of it was progress that lists need not know of.
+    stands: bool,
+}
+
+impl Heard {
+    fn nothing() -> Self {
+        Self { anything: false, row: false, task: false, waits_anew: false, stands: true }
+    }
+}
+
 /// How much of a task's news goes into its timeline. Beyond it progress is merged into the task but not announced;
 /// a new state always is.
 const NEWS: Rate = Rate { burst: 1_000.0, a_second: 50.0 };
@@ -106,7 +128,7 @@ impl Records {
             let forgotten = if self.settled.len() > SETTLED_KEPT { self.settled.pop_front() } else { None };
             forgotten.map(|oldest| self.take(oldest));
         }
-        let weight = weigh(&held.record.task);
+        let weight = SHELL + held.record.octets();
         self.uses += 1;
         self.weight += weight;
         self.kept.insert(key, Kept { held, weight, used: self.uses });
@@ -126,18 +148,6 @@ impl Records {
             self.take(key);
         }
     }
-}
-
-/// A few hundred bytes for the shell, and the texts.
-fn weigh(task: &Task) -> usize {
-    let part = |part: &Part| match &part.content {
-        PartContent::Text(text) | PartContent::Raw(text) | PartContent::Url(text) => text.len() + 150,
-        PartContent::Data(_) | PartContent::Unknown(_) => 1_000,
-    };
-    let parts = |parts: &[Part]| parts.iter().map(part).sum::<usize>();
-    let artifacts: usize = task.artifacts.iter().map(|item| 200 + parts(&item.parts)).sum();
-    let history: usize = task.history.iter().map(|item| 300 + parts(&item.parts)).sum();
-    800 + artifacts + history
 }
 
 /// What a worker needs to know of what it brought.
@@ -274,7 +284,9 @@ pub fn apply_read(
     let outcome = held.record.apply_read(answer, started);
     let regressed = outcome.oddities.iter().any(|oddity| matches!(oddity, Oddity::Regression { .. }));
     if !outcome.stale {
-        store_outcome(context, key, &mut held, &outcome, channel)?;
+        let mut heard = Heard::nothing();
+        store_outcome(context, key, &mut held, &outcome, channel, &mut heard)?;
+        store_heard(context, key, &mut held, channel, heard)?;
         tell_news(context, key, &held.record, &outcome)?;
         clear_verdict(context, key, says)?;
     }
@@ -356,6 +368,7 @@ fn apply_stream(
 ) -> Result<Applied, StoreError> {
     let mut held = take_or_load(context, key)?;
     let mut total = Outcome::default();
+    let mut heard = Heard::nothing();
     if let Some(told) = told {
         gateway_log::keep(context, &told.hub, key, &told.told)?;
     }
@@ -368,7 +381,7 @@ fn apply_stream(
         };
         let had_ended = held.record.state().is_terminal();
         let outcome = held.record.apply_event(event, arrived);
-        store_outcome(context, key, &mut held, &outcome, channel)?;
+        store_outcome(context, key, &mut held, &outcome, channel, &mut heard)?;
         match (hub, passed_on) {
             (Some(hub), Some(event)) if !had_ended => {
                 gateway_log::tell(context, &hub, key, &mut [event])?;
@@ -382,6 +395,7 @@ fn apply_stream(
         total.changes.extend(outcome.changes);
         total.wants_read |= outcome.wants_read;
     }
+    store_heard(context, key, &mut held, channel, heard)?;
     let applied = applied(&held.record, &total, false);
     context.state.of::<Records>().put(key, held);
     Ok(applied)
@@ -438,23 +452,24 @@ fn is_news(change: &TaskChange) -> bool {
     }
 }
 
-/// Writes what is different, and that we heard.
+/// Writes what is different, all but the task's row: what that is to say is added to `heard`, for
+/// [`store_heard`].
 fn store_outcome(
     context: &mut WriteContext<'_>,
     key: TaskKey,
     held: &mut Held,
     outcome: &Outcome,
     channel: Channel,
+    heard: &mut Heard,
 ) -> Result<(), StoreError> {
     let record = &held.record;
     let task = &record.task;
     let mut flooded = false;
-    let mut row_changed = false;
     let mut waits_anew = false;
     for change in &outcome.changes {
         match change {
             TaskChange::Status { from, to } => {
-                row_changed = true;
+                heard.row = true;
                 waits_anew |= to.is_interrupted();
                 if from == to && !held.news.take(context.now_ms) {
                     flooded = true;
@@ -500,9 +515,9 @@ fn store_outcome(
             TaskChange::HistoryReplaced => {
                 task_content::replace_history(context, key, &task.history)?;
             }
-            TaskChange::Details => row_changed = true,
+            TaskChange::Details => heard.row = true,
             TaskChange::Settled => {
-                row_changed = true;
+                heard.row = true;
                 let body = json!({ "settled": true, "state": record.state().word() });
                 announce(context, key, channel.word(), "task", &body)?;
             }
@@ -516,32 +531,55 @@ fn store_outcome(
     if waits_anew || (record.state().is_terminal() && outcome.changes.iter().any(is_news)) {
         search::set_due(context, key)?;
     }
-    let told = told(outcome, record.state());
     let has_changed = !outcome.changes.is_empty();
-    if held.listed.is_some_and(|listed| listed.stands(context.now_ms, record, channel, has_changed)) {
-        note_progress(context, key, task, row_changed)?;
-    } else {
-        held.listed = None;
-        if row_changed {
-            update_row(context, key, record, channel, waits_anew)?;
-        } else {
-            let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL,
-                           trouble_since_ms = NULL,
-                           updated_at_ms = CASE WHEN ?4 AND ?2 - updated_at_ms NOT BETWEEN 0 AND ?5
-                                                THEN ?2 ELSE updated_at_ms END
-                       WHERE id = ?1";
-            let values = (key, context.now_ms, channel.word(), has_changed, PROGRESS_MS);
-            context.tx.prepare_cached(sql)?.execute(values)?;
+    heard.anything = true;
+    heard.task |= has_changed;
+    heard.waits_anew |= waits_anew;
+    heard.stands &=
+        held.listed.is_some_and(|listed| listed.stands(context.now_ms, record, channel, has_changed));
+    match told(outcome, record.state()) {
+        Some(told @ outbox::Told::Reached(_)) => {
+            // Who is called for it is told from the rows.
+            store_heard(context, key, held, channel, std::mem::replace(heard, Heard::nothing()))?;
+            outbox::handle_change(context, key, told)
         }
-        let sql = "SELECT updated_at_ms FROM tasks WHERE id = ?1";
-        let updated_at_ms = context.tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
-        let (state, settled) = (record.state(), record.settled);
-        held.listed = Some(Listed { updated_at_ms, by: channel, state, settled });
-    }
-    match told {
-        Some(told) => outbox::handle_change(context, key, told),
+        Some(told @ outbox::Told::Progress) => outbox::handle_change(context, key, told),
         None => Ok(()),
     }
+}
+
+/// Writes the task's row: that we heard, and what.
+fn store_heard(
+    context: &mut WriteContext<'_>,
+    key: TaskKey,
+    held: &mut Held,
+    channel: Channel,
+    heard: Heard,
+) -> Result<(), StoreError> {
+    if !heard.anything {
+        return Ok(());
+    }
+    let record = &held.record;
+    if heard.stands {
+        return note_progress(context, key, &record.task, heard.row);
+    }
+    held.listed = None;
+    if heard.row {
+        update_row(context, key, record, channel, heard.waits_anew && record.state().is_interrupted())?;
+    } else {
+        let sql = "UPDATE tasks SET confirmed_at_ms = ?2, confirmed_by = ?3, trouble = NULL,
+                       trouble_since_ms = NULL,
+                       updated_at_ms = CASE WHEN ?4 AND ?2 - updated_at_ms NOT BETWEEN 0 AND ?5
+                                            THEN ?2 ELSE updated_at_ms END
+                   WHERE id = ?1";
+        let values = (key, context.now_ms, channel.word(), heard.task, PROGRESS_MS);
+        context.tx.prepare_cached(sql)?.execute(values)?;
+    }
+    let sql = "SELECT updated_at_ms FROM tasks WHERE id = ?1";
+    let updated_at_ms = context.tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
+    let (state, settled) = (record.state(), record.settled);
+    held.listed = Some(Listed { updated_at_ms, by: channel, state, settled });
+    Ok(())
 }
 
 /// What of it those are told who registered a callback.

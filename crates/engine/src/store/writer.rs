@@ -4,7 +4,9 @@
 //! callers ──queue──> BEGIN IMMEDIATE ─ (SAVEPOINT ─ command ─ RELEASE | ROLLBACK TO)* ─ COMMIT ──> answers, doorbell
 //! ```
 //!
-//! No wait is added: whatever queued up during the last commit is the next batch. A command that fails
+//! Whatever queued up during the last commit is the next batch. A command that somebody waits for is never held
+//! up; one that nobody waits for gives others a moment to join it, for a commit costs as much as many commands
+//! ([`Haste`]). A command that fails
 //! rolls back alone; a commit that fails is told to all of its batch. A command that panics ends the
 //! thread, and so every caller gets [`StoreError::Stopped`]: acknowledging is impossible from then on.
 
@@ -15,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ffi};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 use super::error::StoreError;
 use super::open::{self, CLEAN};
@@ -36,6 +38,9 @@ pub(crate) const POST_WAITS: Duration = Duration::from_secs(60);
 const LOCK_SLICE: Duration = Duration::from_millis(20);
 /// The log is folded into the database after this much quiet.
 const IDLE: Duration = Duration::from_secs(1);
+/// How long commands that may wait are given company. Shorter than anybody sees, and long enough for the events
+/// of a lively hour to share a few dozen commits a second.
+const COMPANY: Duration = Duration::from_millis(10);
 
 /// What a command gets.
 pub struct WriteContext<'a> {
@@ -61,6 +66,16 @@ pub(crate) trait Job: Send {
 pub(crate) struct Queued {
     pub job: Box<dyn Job>,
     pub expires: Instant,
+    pub haste: Haste,
+}
+
+/// Whether a command begins a commit by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Haste {
+    /// Somebody waits for it.
+    AtOnce,
+    /// It is committed with the next that is in haste, or within 10 ms.
+    MayWait,
 }
 
 pub(crate) enum Message {
@@ -192,6 +207,8 @@ pub(crate) struct Writer {
     pub messages: mpsc::Receiver<Message>,
     pub clock: WallClock,
     pub stats: Arc<Stats>,
+    /// Ends the wait for company.
+    pub hurry: Arc<Notify>,
     pub doorbell: watch::Sender<u64>,
     /// Set where damage was met: such a store is not marked as closed, so the next start checks it.
     pub suspect: Arc<AtomicBool>,
@@ -217,6 +234,7 @@ impl Writer {
             pending: VecDeque::new(),
             inbox: Vec::with_capacity(BATCH),
             closing: None,
+            in_haste: false,
             unfolded: false,
             disk_faults: 0,
             suspended: None,
@@ -263,6 +281,8 @@ struct Running {
     pending: VecDeque<Queued>,
     inbox: Vec<Message>,
     closing: Option<oneshot::Sender<Result<(), StoreError>>>,
+    /// Something came that is not to wait, since there was nothing to do.
+    in_haste: bool,
     /// Commits since the log was last folded into the database.
     unfolded: bool,
     disk_faults: u32,
@@ -287,6 +307,7 @@ impl Running {
 
     /// Waits for something to do; false once closed and drained.
     fn wait(&mut self, runtime: &tokio::runtime::Runtime) -> bool {
+        self.in_haste = false;
         loop {
             let receive = self.writer.messages.recv_many(&mut self.inbox, BATCH);
             let received = if self.unfolded {
@@ -298,12 +319,30 @@ impl Running {
                 Ok(0) => return false,
                 Ok(_) => {
                     self.sort_inbox();
+                    runtime.block_on(self.gather());
                     return true;
                 }
                 Err(_elapsed) => {
                     self.unfolded = false;
                     self.fold_log("PASSIVE");
                 }
+            }
+        }
+    }
+
+    /// Gives commands that may wait a moment for others to join them.
+    async fn gather(&mut self) {
+        let enough = tokio::time::sleep(COMPANY);
+        tokio::pin!(enough);
+        while !self.in_haste && self.pending.len() < BATCH {
+            tokio::select! {
+                biased;
+                () = self.writer.hurry.notified() => return,
+                received = self.writer.messages.recv_many(&mut self.inbox, BATCH) => match received {
+                    0 => return,
+                    _ => self.sort_inbox(),
+                },
+                () = &mut enough => return,
             }
         }
     }
@@ -324,8 +363,12 @@ impl Running {
     fn sort_inbox(&mut self) {
         for message in self.inbox.drain(..) {
             match message {
-                Message::Job(queued) => self.pending.push_back(queued),
+                Message::Job(queued) => {
+                    self.in_haste |= queued.haste == Haste::AtOnce;
+                    self.pending.push_back(queued);
+                }
                 Message::Close(done) => {
+                    self.in_haste = true;
                     self.writer.messages.close();
                     self.closing = Some(done);
                 }
