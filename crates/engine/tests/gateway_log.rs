@@ -5,7 +5,7 @@
 use serde_json::json;
 use taskbell_core::dialect::{Dialect, read};
 use taskbell_core::ids::{AgentName, ClientName};
-use taskbell_core::relay::EventId;
+use taskbell_core::relay::{self, EventId};
 use taskbell_core::task::StreamEvent;
 use taskbell_engine::store::agents::{self, NewAgent};
 use taskbell_engine::store::gateway_log::{Joined, install, join, missed};
@@ -73,6 +73,31 @@ impl World {
         self.store.write(move |context| apply_events(context, key, events, Channel::Stream)).await.unwrap();
     }
 
+    /// As a stream's events come: told at once, and then written together. What was told, as in 1.0.
+    async fn tell_together(&self, from: usize, count: usize) -> Vec<String> {
+        let mut told: Vec<StreamEvent> = (from..from + count).map(event).collect();
+        let batch = self.hubs.tell(self.key, &mut told).unwrap();
+        let lines = told.iter().map(|event| relay::event_line(event, Dialect::V1)).collect();
+        let (key, events) = (self.key, (from..from + count).map(|n| (event(n), n as u64 + 2)).collect());
+        let written =
+            self.store.write(move |context| apply_told(context, key, events, &batch, Channel::Stream));
+        written.await.unwrap();
+        lines
+    }
+
+    async fn rows(&self) -> i64 {
+        let count = self.store.read(|connection| {
+            Ok(connection.query_row("SELECT count(*) FROM gateway_events", [], |row| row.get(0))?)
+        });
+        count.await.unwrap()
+    }
+
+    async fn missed_lines(&self, n: u64, dialect: Dialect) -> Option<Vec<String>> {
+        let (key, id) = (self.key, EventId { start_ms: 100, n });
+        let found = self.store.read(move |connection| missed(connection, key, id)).await.unwrap();
+        found.map(|found| found.iter().map(|logged| logged.line(dialect)).collect())
+    }
+
     async fn missed(&self, start_ms: i64, n: u64) -> Option<usize> {
         let (key, id) = (self.key, EventId { start_ms, n });
         let found = self.store.read(move |connection| missed(connection, key, id)).await.unwrap();
@@ -93,6 +118,37 @@ async fn what_came_after_an_id_is_known_as_long_as_all_of_it_is_there() {
     assert_eq!((world.missed(100, 0).await, world.missed(100, 3).await), (Some(5), Some(2)));
     assert_eq!((world.missed(100, 5).await, world.missed(100, 6).await), (Some(0), None));
     assert_eq!(world.missed(99, 3).await, None, "another run's");
+}
+
+#[tokio::test]
+async fn events_that_were_told_together_share_rows_and_each_is_found_by_itself() {
+    let world = World::new().await;
+    let mut told = world.tell_together(0, 40).await;
+    told.extend(world.tell_together(40, 3).await);
+    assert_eq!(world.rows().await, 4, "the beginning, 32, 8 and 3");
+    for n in [0, 1, 31, 32, 33, 40, 42, 43] {
+        let missed = world.missed_lines(n, Dialect::V1).await.unwrap();
+        assert_eq!(missed, told[n as usize..], "after {n}");
+    }
+    assert_eq!((world.missed(100, 44).await, world.missed(99, 33).await), (None, None));
+    let joined = world.join(Some(EventId { start_ms: 100, n: 30 })).await;
+    assert_eq!((joined.id.n, joined.missed.unwrap().len()), (43, 13));
+}
+
+#[tokio::test]
+async fn a_row_has_the_dialects_that_were_spoken_and_the_other_is_written_anew() {
+    let world = World::new().await;
+    let mut told = world.tell_together(0, 2).await;
+    let key = world.key;
+    let old = world.store.write(move |context| join(context, key, Dialect::V03, None)).await.unwrap();
+    told.extend(world.tell_together(2, 3).await);
+    let mut heard = Vec::new();
+    let mut feed = old.feed.unwrap();
+    for _ in 0..3 {
+        heard.push(feed.next().await.unwrap().line(Dialect::V03).into_owned());
+    }
+    assert_eq!(world.missed_lines(2, Dialect::V03).await.unwrap(), heard, "as it was sent");
+    assert_eq!(world.missed_lines(0, Dialect::V1).await.unwrap(), told, "in the dialect nobody listened in");
 }
 
 #[tokio::test]
@@ -126,6 +182,9 @@ async fn what_was_told_and_not_kept_makes_earlier_ids_unknown() {
     world.tell(3, 2).await;
     assert!(world.join(at(2)).await.missed.is_none(), "a hole in the middle");
     assert_eq!(world.join(at(4)).await.missed.unwrap().len(), 1, "behind it all is well");
+    world.tell_together(5, 3).await;
+    assert!(world.join(at(2)).await.missed.is_none(), "and a row of several does not fill it");
+    assert_eq!(world.join(at(6)).await.missed.unwrap().len(), 2);
 }
 
 #[tokio::test]
@@ -135,7 +194,7 @@ async fn a_log_is_bounded_and_goes_with_its_task() {
         world.tell(round * 500, 500).await;
     }
     let kept = world.store.read(|connection| {
-        Ok(connection.query_row("SELECT count(*) FROM gateway_events", [], |row| row.get::<_, i64>(0))?)
+        Ok(connection.query_row("SELECT sum(count) FROM gateway_events", [], |row| row.get::<_, i64>(0))?)
     });
     let kept = kept.await.unwrap();
     assert!((10_000..10_300).contains(&kept), "{kept} of 11000");

@@ -1,7 +1,9 @@
 //! What was told of a task, as rows: for listeners that come back. And how a listener joins.
 //!
 //! Only tasks of gateway clients, and those that one listened to, have a log. It begins with a row that holds
-//! no event: the place before the first. It is bounded in events and octets, and goes with its task.
+//! no event: the place before the first. Events that came to the writer together are one row, a line each: at
+//! ten thousand events a second most of the writer's work was to find each row its place in the index. The log
+//! is bounded in events and octets, and goes with its task.
 
 use std::sync::Arc;
 
@@ -24,6 +26,10 @@ const EVENTS_MAX: u64 = 10_000;
 const OCTETS_MAX: u64 = 8 << 20;
 /// How often a task's log is cut to size, in events.
 const TRIM_EVERY: u64 = 256;
+/// Events in one row, so that a log is cut in small pieces and a listener that lacks one event reads few.
+const ROW_MAX: usize = 32;
+/// Between the lines of a row: JSON without line breaks has none of its own.
+const BREAK: &str = "\n";
 /// Events kept of all tasks together.
 const ALL_MAX: i64 = 400_000;
 
@@ -53,7 +59,7 @@ pub fn begin(context: &mut WriteContext<'_>, key: TaskKey) -> Result<Option<Arc<
         Some(end) => end,
         None => {
             let id = EventId { start_ms: hubs.start_ms(), n: 0 };
-            insert(context, key, id, 0, None, None)?;
+            insert(context, key, &Row::beginning(id))?;
             LogEnd { id, octets: 0 }
         }
     };
@@ -118,11 +124,12 @@ pub(super) fn keep(
     told: &[Arc<Told>],
 ) -> Result<(), StoreError> {
     hub.settle(told);
-    for told in told {
-        let lines = (told.stored_line(Dialect::V1), told.stored_line(Dialect::V03));
-        insert(context, key, told.id, told.octets, lines.0, lines.1)?;
-        if told.id.n % TRIM_EVERY == 0 {
-            trim(context, key, told)?;
+    for row in told.chunk_by(|one, next| spoken(one) == spoken(next)).flat_map(|alike| alike.chunks(ROW_MAX))
+    {
+        let Some(row) = Row::of(row) else { continue };
+        insert(context, key, &row)?;
+        if row.last.n / TRIM_EVERY > (row.last.n - row.count) / TRIM_EVERY {
+            trim(context, key, &row)?;
         }
     }
     if told.last().is_some_and(|told| told.after() == After::TaskOver)
@@ -133,33 +140,65 @@ pub(super) fn keep(
     Ok(())
 }
 
-fn insert(
-    context: &WriteContext<'_>,
-    key: TaskKey,
-    id: EventId,
+/// In which dialects an event was written.
+fn spoken(told: &Told) -> [bool; 2] {
+    [Dialect::V1, Dialect::V03].map(|dialect| told.stored_line(dialect).is_some())
+}
+
+/// Events that were told together, in the same dialects.
+struct Row {
+    last: EventId,
+    /// 0: the place where a log begins.
+    count: u64,
+    /// Of this row and all rows of the task before it.
     octets: u64,
-    v1: Option<&str>,
-    v03: Option<&str>,
-) -> Result<(), StoreError> {
-    let sql =
-        "INSERT INTO gateway_events (task_ref, n, start_ms, octets, v1, v03) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let values = (key, signed(id.n), id.start_ms, signed(octets), v1, v03);
+    v1: Option<String>,
+    v03: Option<String>,
+}
+
+impl Row {
+    fn beginning(id: EventId) -> Self {
+        Self { last: id, count: 0, octets: 0, v1: None, v03: None }
+    }
+
+    fn of(told: &[Arc<Told>]) -> Option<Self> {
+        let last = told.last()?;
+        let lines = |dialect| {
+            let lines: Option<Vec<&str>> = told.iter().map(|told| told.stored_line(dialect)).collect();
+            lines.map(|lines| lines.join(BREAK))
+        };
+        Some(Self {
+            last: last.id,
+            count: told.len() as u64,
+            octets: last.octets,
+            v1: lines(Dialect::V1),
+            v03: lines(Dialect::V03),
+        })
+    }
+}
+
+fn insert(context: &WriteContext<'_>, key: TaskKey, row: &Row) -> Result<(), StoreError> {
+    let sql = "INSERT INTO gateway_events (task_ref, n, count, start_ms, octets, v1, v03)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let (n, count, octets) = (signed(row.last.n), signed(row.count), signed(row.octets));
+    let values = (key, n, count, row.last.start_ms, octets, &row.v1, &row.v03);
     context.tx.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }
 
-fn trim(context: &WriteContext<'_>, key: TaskKey, last: &Told) -> Result<(), StoreError> {
+fn trim(context: &WriteContext<'_>, key: TaskKey, row: &Row) -> Result<(), StoreError> {
     let sql = "DELETE FROM gateway_events WHERE task_ref = ?1 AND (n <= ?2 OR octets <= ?3)";
     let before =
-        (signed(last.id.n.saturating_sub(EVENTS_MAX)), signed(last.octets.saturating_sub(OCTETS_MAX)));
+        (signed(row.last.n.saturating_sub(EVENTS_MAX)), signed(row.octets.saturating_sub(OCTETS_MAX)));
     context.tx.prepare_cached(sql)?.execute((key, before.0, before.1))?;
     Ok(())
 }
 
 /// Cuts the whole log to size, the oldest first, `limit` rows at most; how many went.
 pub fn prune(context: &mut WriteContext<'_>, limit: u32) -> Result<usize, StoreError> {
-    let sql = "DELETE FROM gateway_events WHERE id IN (SELECT id FROM gateway_events
-               WHERE id <= (SELECT max(id) FROM gateway_events) - ?1 ORDER BY id LIMIT ?2)";
+    let sql = "DELETE FROM gateway_events WHERE id IN (
+                   SELECT id FROM (SELECT id, sum(count) OVER (ORDER BY id DESC) AS since FROM gateway_events)
+                   WHERE since > ?1 ORDER BY id LIMIT ?2)";
     Ok(context.tx.prepare_cached(sql)?.execute((ALL_MAX, limit))?)
 }
 
@@ -192,24 +231,42 @@ impl Logged {
 
 /// What was told after `id`, in order. `None`: the id, or something after it, is not known any more.
 pub fn missed(connection: &Connection, key: TaskKey, id: EventId) -> Result<Option<Vec<Logged>>, StoreError> {
-    let sql = "SELECT n, start_ms, v1, v03 FROM gateway_events WHERE task_ref = ?1 AND n >= ?2 ORDER BY n";
+    let sql =
+        "SELECT n, count, start_ms, v1, v03 FROM gateway_events WHERE task_ref = ?1 AND n >= ?2 ORDER BY n";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((key, signed(id.n)))?;
     let mut found = Vec::new();
-    let mut expected = id.n;
+    let mut known_to = None;
     while let Some(row) = rows.next()? {
-        let n = row.get::<_, i64>(0)?.unsigned_abs();
-        let logged = Logged { id: EventId { n, start_ms: row.get(1)? }, v1: row.get(2)?, v03: row.get(3)? };
+        let last = row.get::<_, i64>(0)?.unsigned_abs();
+        let count = row.get::<_, i64>(1)?.unsigned_abs();
+        let start_ms = row.get(2)?;
+        let before = last.saturating_sub(count);
+        let goes_on = match known_to {
+            // The row that has the id itself: the place where the log begins, or an event of that run.
+            None => start_ms == id.start_ms && (before < id.n || (count == 0 && last == id.n)),
+            Some(known_to) => before == known_to,
+        };
         // A hole: something was told that could not be kept.
-        if n != expected || (n == id.n && logged.id != id) {
+        if !goes_on {
             return Ok(None);
         }
-        if n > id.n {
-            found.push(logged);
+        let (v1, v03): (Option<String>, Option<String>) = (row.get(3)?, row.get(4)?);
+        let (mut v1, mut v03) = (lines(v1.as_deref()), lines(v03.as_deref()));
+        for n in before + 1..=last {
+            let (v1, v03) = (v1.next().map(str::to_owned), v03.next().map(str::to_owned));
+            if n > id.n {
+                found.push(Logged { id: EventId { n, start_ms }, v1, v03 });
+            }
         }
-        expected += 1;
+        known_to = Some(last);
     }
-    Ok((expected > id.n).then_some(found))
+    Ok(known_to.map(|_| found))
+}
+
+/// The lines of a row in one dialect; none where it was not written in that.
+fn lines(row: Option<&str>) -> impl Iterator<Item = &str> {
+    row.into_iter().flat_map(|row| row.split(BREAK))
 }
 
 /// Whether the last that was told of a task is its end. It is not where telling it could not be kept.
@@ -219,7 +276,7 @@ fn tells_end(context: &WriteContext<'_>, key: TaskKey) -> bool {
         .tx
         .prepare_cached(sql)
         .and_then(|mut statement| statement.query_row([key], |row| row.get::<_, Option<String>>(0)));
-    let event = line.ok().flatten().and_then(|line| json::parse_str(&line).ok());
+    let event = line.ok().flatten().and_then(|row| json::parse_str(row.rsplit(BREAK).next()?).ok());
     let event = event.and_then(|value| read::stream_event(value).ok());
     event.is_some_and(|event| relay::after(&event) == After::TaskOver)
 }

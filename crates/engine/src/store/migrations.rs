@@ -14,6 +14,7 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0007_dispatcher.sql"),
     include_str!("migrations/0008_search.sql"),
     include_str!("migrations/0009_health.sql"),
+    include_str!("migrations/0010_gateway_rows.sql"),
 ];
 
 /// The version this program writes.
