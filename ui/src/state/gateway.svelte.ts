@@ -37,12 +37,19 @@ export class GatewayRows {
   /** When everything was last read, in milliseconds. */
   readAt = $state<number | null>(null);
   problem = $state<string | null>(null);
+  /** Whether somebody looks: only then what changes is worth reading. */
+  shown = false;
   private busy = false;
   private again = false;
 
   constructor(private readonly calls: Calls) {
     this.traffic = new Recent((query) => calls.traffic(query));
     this.deliveries = new Recent((query) => calls.deliveries(query));
+  }
+
+  /** Something about a receiver or a delivery is other than it was. */
+  async hear(): Promise<void> {
+    if (this.shown) await this.read();
   }
 
   /** Errors are shown where the rows are; what was read before stays. */

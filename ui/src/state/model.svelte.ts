@@ -134,6 +134,9 @@ export class Model {
         void this.inbox.read();
         void this.foundCallbacks.read();
       }
+      if (changes.some((change) => change.kind === "delivery" || change.kind === "target")) {
+        void this.gateway.hear();
+      }
       if (changes.some((change) => change.kind === "view")) await this.readViews();
       if (outdated.tasks.size > 0) {
         await this.readTasks(outdated.tasks);

@@ -69,6 +69,10 @@ test("a task that was deleted leaves at once and is not asked for", () => {
 
 test("a change of no task asks for the agents", () => {
   expect(takeChanges(NO_ROWS, [change(1, { task: null, kind: "sweep" })]).outdated.rest).toBe(true);
+  for (const kind of ["delivery", "target"]) {
+    // Nothing of the lists of tasks and agents shows them.
+    expect(takeChanges(NO_ROWS, [change(1, { task: null, kind })]).outdated.rest).toBe(false);
+  }
 });
 
 test("an archived task leaves the rows, and comes back when it is taken out", () => {

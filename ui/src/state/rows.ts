@@ -46,7 +46,7 @@ export function takeChanges(rows: Rows, changes: readonly Change[]): { rows: Row
         if (words === rows.words) words = new Map(words);
         (words as Map<string, Words>).set(change.task, { text, at: change.at });
       }
-    } else {
+    } else if (change.kind !== "delivery" && change.kind !== "target") {
       outdated.rest = true;
     }
   }

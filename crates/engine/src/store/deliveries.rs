@@ -4,33 +4,27 @@
 //! open when it starts had an unknown outcome. Which delivery is sent when is decided in
 //! `taskbell_core::{delivery, lanes}`.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
-use rusqlite::{Connection, OptionalExtension};
-use taskbell_core::delivery::{DeliveryState, Lane, Next, Outcome, Schedule, Tries, next};
+use serde_json::json;
+use taskbell_core::delivery::{DeliveryState, Lane};
 use taskbell_core::dialect::Dialect;
-use taskbell_core::push_body::{self, BodyForm};
-use taskbell_core::push_rules::Scheme;
+use taskbell_core::push_body::BodyForm;
 use taskbell_core::state::TaskState;
 
-use super::client_push_configs::{self as configs, ConfigRow};
+use super::changes::{NewChange, record_change};
+use super::client_push_configs::ConfigRow;
 use super::error::StoreError;
-use super::keys::{ConfigKey, DeliveryKey, SecretKey, TargetKey, TaskKey};
-use super::targets::{self, millis};
-use super::task_content;
+use super::keys::{ConfigKey, DeliveryKey, TaskKey};
 use super::writer::WriteContext;
 
+mod attempt;
+mod due;
 mod list;
 mod upkeep;
 
+pub use attempt::{Begun, Ended, begin, begin_best_effort, finish};
+pub use due::{Due, due, hold, next_due_ms, release_from_keyring, spread_overdue};
 pub use list::{AttemptRow, DeliveryFilter, DeliveryRow, attempts, get, list};
 pub use upkeep::{prune, settle_interrupted};
-
-/// Of one target that are looked at in one pass.
-const DUE_A_TARGET: u32 = 32;
-/// From this many failures in a row a target gets one call at a time.
-const PROBING_FROM: u32 = 5;
 
 /// A row of `delivery_requests`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,7 +102,27 @@ fn insert(
         now,
         (!state.is_open()).then_some(now),
     ])?;
-    Ok(DeliveryKey(id))
+    let key = DeliveryKey(id);
+    if lane == Lane::Reserved {
+        announce(context, &[key])?;
+    }
+    Ok(key)
+}
+
+/// Says in the change feed that these are other than they were. Progress is not announced: a flood of it would be one
+/// of the feed as well.
+fn announce(context: &mut WriteContext<'_>, keys: &[DeliveryKey]) -> Result<(), StoreError> {
+    for key in keys {
+        let sql = "SELECT state, target_id FROM deliveries WHERE id = ?1";
+        let body_json = context.tx.prepare_cached(sql)?.query_row([key], |row| {
+            let (state, target): (String, i64) = (row.get(0)?, row.get(1)?);
+            Ok(json!({ "delivery": key.0, "target": target, "state": state }).to_string())
+        })?;
+        let change =
+            NewChange { agent: None, task: None, source: "gateway", kind: "delivery", body_json: &body_json };
+        record_change(context, &change)?;
+    }
+    Ok(())
 }
 
 /// What waits for that config is not sent any more. What is being sent ends by itself.
@@ -118,348 +132,15 @@ pub(super) fn cancel_open(
     code: &str,
 ) -> Result<(), StoreError> {
     let sql = "UPDATE deliveries SET state = ?3, last_code = ?4, due_at_ms = NULL, waits_for = NULL, done_at_ms = ?2
-               WHERE config_ref = ?1 AND due_at_ms IS NOT NULL RETURNING request_ref";
+               WHERE config_ref = ?1 AND due_at_ms IS NOT NULL RETURNING id, request_ref";
     let cancelled = DeliveryState::Cancelled.word();
     let mut statement = context.tx.prepare_cached(sql)?;
-    let requests: Vec<i64> = statement
-        .query_map((config, context.now_ms, cancelled, code), |row| row.get(0))?
+    let over: Vec<(DeliveryKey, i64)> = statement
+        .query_map((config, context.now_ms, cancelled, code), |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<Result<_, _>>()?;
-    for request in requests {
+    for (key, request) in over {
         drop_bodies(context, request)?;
-    }
-    Ok(())
-}
-
-/// A reserved delivery that could be sent now.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Due {
-    pub key: DeliveryKey,
-    pub task: TaskKey,
-    pub target: TargetKey,
-    pub origin: String,
-    /// The target failed before: one call at a time.
-    pub probing: bool,
-    pub token: Option<SecretKey>,
-    pub credentials: Option<SecretKey>,
-}
-
-/// Reserved deliveries that are due and whose targets may be called, the longest due first. The first try of an
-/// older one about the same task comes before a newer one.
-pub fn due(connection: &Connection, now_ms: i64, limit: u32) -> Result<Vec<Due>, StoreError> {
-    let sql = "SELECT id, task_ref, target_id, origin, probing, token_secret, credential_secret FROM (
-                   SELECT d.id, d.due_at_ms, c.task_ref, d.target_id, t.origin, t.failures >= ?4 AS probing,
-                       c.token_secret, c.credential_secret,
-                       row_number() OVER (PARTITION BY d.target_id ORDER BY d.due_at_ms, d.id) AS place
-                   FROM deliveries d JOIN targets t ON t.id = d.target_id
-                       JOIN client_push_configs c ON c.id = d.config_ref
-                   WHERE d.due_at_ms <= ?1 AND t.paused_at_ms IS NULL
-                       AND (t.probe_at_ms IS NULL OR t.probe_at_ms <= ?1)
-                       AND NOT EXISTS (SELECT 1 FROM deliveries older WHERE older.config_ref = d.config_ref
-                           AND older.id < d.id AND older.tries = 0 AND older.state IN ('queued', 'sending')))
-               WHERE place <= ?3 ORDER BY due_at_ms, id LIMIT ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map((now_ms, limit, DUE_A_TARGET, PROBING_FROM), |row| {
-        Ok(Due {
-            key: row.get(0)?,
-            task: row.get(1)?,
-            target: row.get(2)?,
-            origin: row.get(3)?,
-            probing: row.get(4)?,
-            token: row.get(5)?,
-            credentials: row.get(6)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
-}
-
-/// When the next reserved delivery is due that is not due yet, or a target may be called again.
-pub fn next_due_ms(connection: &Connection, now_ms: i64) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT min(max(d.due_at_ms, coalesce(t.probe_at_ms, 0)))
-               FROM deliveries d JOIN targets t ON t.id = d.target_id
-               WHERE d.due_at_ms IS NOT NULL AND t.paused_at_ms IS NULL
-                   AND max(d.due_at_ms, coalesce(t.probe_at_ms, 0)) > ?1";
-    Ok(connection.prepare_cached(sql)?.query_row([now_ms], |row| row.get(0))?)
-}
-
-/// An attempt that has a row; nothing of it has left yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Begun {
-    pub delivery: DeliveryKey,
-    attempt: i64,
-    pub webhook_id: String,
-    pub lane: Lane,
-    pub dialect: Dialect,
-    pub url: String,
-    /// Of a target on this machine: whether it is approved still.
-    pub approved: bool,
-    pub scheme: Option<Scheme>,
-    pub token: Option<SecretKey>,
-    pub credentials: Option<SecretKey>,
-    pub body: String,
-}
-
-/// Writes the intent to send a reserved delivery. `None`: it is no longer to be sent.
-pub fn begin(context: &mut WriteContext<'_>, key: DeliveryKey) -> Result<Option<Begun>, StoreError> {
-    let sql = "SELECT d.webhook_id, d.request_ref, d.dialect, d.form, d.config_ref,
-                   t.loopback = 0 OR t.approved_at_ms IS NOT NULL, cl.revoked_at_ms IS NOT NULL
-               FROM deliveries d JOIN targets t ON t.id = d.target_id JOIN clients cl ON cl.id = t.client_id
-               WHERE d.id = ?1 AND d.due_at_ms IS NOT NULL AND d.config_ref IS NOT NULL AND t.paused_at_ms IS NULL";
-    let found = context
-        .tx
-        .prepare_cached(sql)?
-        .query_row([key], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, String>(2)?,
-                row.get::<_, String>(3)?,
-                row.get::<_, ConfigKey>(4)?,
-                row.get::<_, bool>(5)?,
-                row.get::<_, bool>(6)?,
-            ))
-        })
-        .optional()?;
-    let Some((webhook_id, request, dialect, form, config, approved, revoked)) = found else {
-        return Ok(None);
-    };
-    if revoked {
-        cancel_open(context, config, "client_revoked")?;
-        return Ok(None);
-    }
-    let Some(config) = configs::by_key(context.tx, config)? else { return Ok(None) };
-    let sql = "SELECT body FROM delivery_bodies WHERE request_ref = ?1 AND dialect = ?2 AND form = ?3";
-    let body = context.tx.prepare_cached(sql)?.query_row((request, &dialect, form), |row| row.get(0))?;
-    let sql = "UPDATE deliveries SET state = ?2, due_at_ms = NULL, waits_for = NULL WHERE id = ?1";
-    context.tx.prepare_cached(sql)?.execute((key, DeliveryState::Sending.word()))?;
-    let dialect = Dialect::from_version(&dialect).unwrap_or(config.dialect);
-    begun(context, key, webhook_id, Lane::Reserved, &config, dialect, approved, body).map(Some)
-}
-
-/// Takes the task as it is now for a config whose client hears of progress, and writes the intent to send it.
-/// `updates` changes came since the last one; all but this one are counted as dropped, and this one as well
-/// where it is not to be sent.
-pub fn begin_best_effort(
-    context: &mut WriteContext<'_>,
-    config: ConfigKey,
-    target: TargetKey,
-    updates: u64,
-) -> Result<Option<Begun>, StoreError> {
-    let sql = "SELECT t.loopback = 0 OR t.approved_at_ms IS NOT NULL FROM client_push_configs c
-                   JOIN targets t ON t.id = c.target_id JOIN clients cl ON cl.id = c.client_id
-               WHERE c.id = ?1 AND c.disabled_at_ms IS NULL AND t.paused_at_ms IS NULL AND cl.revoked_at_ms IS NULL
-                   AND (t.probe_at_ms IS NULL OR t.probe_at_ms <= ?2)";
-    let callable =
-        context.tx.prepare_cached(sql)?.query_row((config, context.now_ms), |row| row.get(0)).optional()?;
-    let row = match callable {
-        Some(approved) => configs::by_key(context.tx, config)?.map(|row| (row, approved)),
-        None => None,
-    };
-    let Some((row, approved)) = row else {
-        targets::count_updates(context, target, updates, updates)?;
-        return Ok(None);
-    };
-    let (task, _) = task_content::load(context.tx, row.task)?;
-    // An end that came meanwhile has its own delivery.
-    if Lane::of(task.status.state) == Lane::Reserved {
-        targets::count_updates(context, target, updates, updates)?;
-        return Ok(None);
-    }
-    targets::count_updates(context, target, updates, updates.saturating_sub(1))?;
-    let body = push_body::body(&task, row.dialect, row.form);
-    let request = insert_request(context, row.task, task.status.state)?;
-    let key = insert(context, request, &row, Lane::BestEffort, DeliveryState::Sending, None, None)?;
-    let sql = "SELECT webhook_id FROM deliveries WHERE id = ?1";
-    let webhook_id = context.tx.prepare_cached(sql)?.query_row([key], |row| row.get(0))?;
-    begun(context, key, webhook_id, Lane::BestEffort, &row, row.dialect, approved, body).map(Some)
-}
-
-#[expect(clippy::too_many_arguments, reason = "what is read in two ways is written in one")]
-fn begun(
-    context: &mut WriteContext<'_>,
-    delivery: DeliveryKey,
-    webhook_id: String,
-    lane: Lane,
-    config: &ConfigRow,
-    dialect: Dialect,
-    approved: bool,
-    body: String,
-) -> Result<Begun, StoreError> {
-    let sql = "INSERT INTO delivery_attempts (delivery_ref, started_at_ms) VALUES (?1, ?2)";
-    let attempt = context.tx.prepare_cached(sql)?.insert((delivery, context.now_ms))?;
-    Ok(Begun {
-        delivery,
-        attempt,
-        webhook_id,
-        lane,
-        dialect,
-        url: config.url.clone(),
-        approved,
-        scheme: config.scheme,
-        token: config.token,
-        credentials: config.credentials,
-        body,
-    })
-}
-
-/// How an attempt ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
-    Counted(Outcome),
-    /// It says nothing about the receiver: no try is used up, and it is due again after so long.
-    Uncounted {
-        code: &'static str,
-        again_after: Duration,
-    },
-}
-
-/// Writes what came of an attempt, and what follows from it.
-pub fn finish(
-    context: &mut WriteContext<'_>,
-    begun: &Begun,
-    ended: Ended,
-    address: Option<IpAddr>,
-    schedule: Schedule,
-    jitter: f64,
-) -> Result<(), StoreError> {
-    let now = context.now_ms;
-    let (status, code, counted) = match ended {
-        Ended::Counted(outcome @ Outcome::Status { status, .. }) => (Some(status), outcome.code(), true),
-        Ended::Counted(outcome @ Outcome::Failed(_)) => (None, outcome.code(), true),
-        Ended::Uncounted { code, .. } => (None, Some(code), false),
-    };
-    let sql =
-        "UPDATE delivery_attempts SET ended_at_ms = ?2, counted = ?3, status = ?4, code = ?5, address = ?6
-               WHERE id = ?1";
-    let address = address.map(|address| address.to_string());
-    let values = (begun.attempt, now, counted, status, code, address);
-    if context.tx.prepare_cached(sql)?.execute(values)? == 0 {
-        // Written before, and the writer was late to say so; or gone with its task.
-        return Ok(());
-    }
-    let sql = "SELECT d.tries, d.refused, d.blamed, d.target_id, d.config_ref, d.request_ref,
-                   c.id IS NULL OR c.disabled_at_ms IS NOT NULL
-               FROM deliveries d LEFT JOIN client_push_configs c ON c.id = d.config_ref WHERE d.id = ?1";
-    let found = context
-        .tx
-        .prepare_cached(sql)?
-        .query_row([begun.delivery], |row| {
-            let tries = Tries { all: row.get(0)?, refused: row.get(1)?, blamed: row.get(2)? };
-            let config: Option<ConfigKey> = row.get(4)?;
-            Ok((tries, row.get::<_, TargetKey>(3)?, config, row.get::<_, i64>(5)?, row.get::<_, bool>(6)?))
-        })
-        .optional()?;
-    // Gone with its task.
-    let Some((tries, target, config, request, unwanted)) = found else { return Ok(()) };
-    let outcome = match ended {
-        Ended::Counted(outcome) => outcome,
-        Ended::Uncounted { code, again_after } => {
-            let state = match begun.lane {
-                Lane::Reserved if !unwanted => waiting_state(tries),
-                Lane::Reserved => DeliveryState::Cancelled,
-                Lane::BestEffort => DeliveryState::Dropped,
-            };
-            let due = state.is_open().then(|| now.saturating_add(millis(again_after)));
-            return settle(context, begun.delivery, request, state, tries, due, Some(code), Some(code));
-        }
-    };
-    let tries = tries.with(outcome);
-    let word = status.map(|status| format!("http_{status}"));
-    let word = code.or(word.as_deref()).unwrap_or("unknown");
-    let decided = match begun.lane {
-        Lane::Reserved => next(schedule, tries, outcome, jitter),
-        Lane::BestEffort => next(Schedule::Never, tries, outcome, jitter),
-    };
-    if outcome.is_delivered() {
-        targets::record_delivered(context, target)?;
-    } else if begun.lane == Lane::Reserved {
-        // Progress that fails never counts: the first try of an end is at once, and five updates a second
-        // that nobody took would put it off by minutes.
-        let asked = match outcome {
-            Outcome::Status { retry_after, .. } => retry_after,
-            Outcome::Failed(_) => None,
-        };
-        targets::record_failure(context, target, word, asked)?;
-    }
-    match decided {
-        Next::Delivered => {
-            settle(context, begun.delivery, request, DeliveryState::Delivered, tries, None, None, None)?;
-            if let (Lane::Reserved, Some(config)) = (begun.lane, config) {
-                supersede(context, config, begun.delivery)?;
-            }
-            Ok(())
-        }
-        Next::TryAgain { .. } if unwanted => {
-            settle(context, begun.delivery, request, DeliveryState::Cancelled, tries, None, None, Some(word))
-        }
-        Next::TryAgain { after } => {
-            let due = now.saturating_add(millis(after));
-            settle(
-                context,
-                begun.delivery,
-                request,
-                DeliveryState::Failed,
-                tries,
-                Some(due),
-                None,
-                Some(word),
-            )
-        }
-        Next::Over(state) => settle(context, begun.delivery, request, state, tries, None, None, Some(word)),
-        Next::DisableConfig => {
-            settle(context, begun.delivery, request, DeliveryState::Rejected, tries, None, None, Some(word))?;
-            match config {
-                Some(config) => configs::disable(context, config, "gone"),
-                None => Ok(()),
-            }
-        }
-    }
-}
-
-fn waiting_state(tries: Tries) -> DeliveryState {
-    if tries.all == 0 { DeliveryState::Queued } else { DeliveryState::Failed }
-}
-
-#[expect(clippy::too_many_arguments, reason = "the columns of one row")]
-fn settle(
-    context: &mut WriteContext<'_>,
-    key: DeliveryKey,
-    request: i64,
-    state: DeliveryState,
-    tries: Tries,
-    due_at_ms: Option<i64>,
-    waits_for: Option<&str>,
-    code: Option<&str>,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE deliveries SET state = ?2, tries = ?3, refused = ?4, blamed = ?5, due_at_ms = ?6, waits_for = ?7,
-                   last_code = coalesce(?8, last_code), done_at_ms = ?9 WHERE id = ?1";
-    let done_at_ms = (!state.is_open()).then_some(context.now_ms);
-    context.tx.prepare_cached(sql)?.execute(rusqlite::params![
-        key,
-        state.word(),
-        tries.all,
-        tries.refused,
-        tries.blamed,
-        due_at_ms,
-        waits_for.filter(|_| state.is_open()),
-        code,
-        done_at_ms,
-    ])?;
-    if state.is_open() { Ok(()) } else { drop_bodies(context, request) }
-}
-
-/// A newer one was delivered: what older ones would tell is known.
-fn supersede(
-    context: &mut WriteContext<'_>,
-    config: ConfigKey,
-    delivered: DeliveryKey,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE deliveries SET state = ?3, due_at_ms = NULL, waits_for = NULL, done_at_ms = ?4
-               WHERE config_ref = ?1 AND id < ?2 AND due_at_ms IS NOT NULL RETURNING request_ref";
-    let mut statement = context.tx.prepare_cached(sql)?;
-    let values = (config, delivered, DeliveryState::Superseded.word(), context.now_ms);
-    let requests: Vec<i64> = statement.query_map(values, |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for request in requests {
-        drop_bodies(context, request)?;
+        announce(context, &[key])?;
     }
     Ok(())
 }
@@ -472,51 +153,6 @@ fn drop_bodies(context: &mut WriteContext<'_>, request: i64) -> Result<(), Store
                        AND d.state NOT IN ('delivered', 'superseded', 'dropped', 'cancelled'))";
     context.tx.prepare_cached(sql)?.execute([request])?;
     Ok(())
-}
-
-/// It is due, and something on this machine keeps it: said in the record, no try is used up.
-pub fn hold(
-    context: &mut WriteContext<'_>,
-    keys: &[DeliveryKey],
-    waits_for: &str,
-    again_after: Duration,
-) -> Result<(), StoreError> {
-    let due = context.now_ms.saturating_add(millis(again_after));
-    let sql = "UPDATE deliveries SET waits_for = ?2, due_at_ms = ?3 WHERE id = ?1 AND due_at_ms IS NOT NULL";
-    for key in keys {
-        context.tx.prepare_cached(sql)?.execute((key, waits_for, due))?;
-    }
-    Ok(())
-}
-
-/// What waited for the keyring is due at once; how many that were.
-pub fn release_from_keyring(context: &mut WriteContext<'_>) -> Result<usize, StoreError> {
-    let sql = "UPDATE deliveries SET due_at_ms = ?1, waits_for = NULL
-               WHERE substr(waits_for, 1, 8) = 'keyring_' AND due_at_ms > ?1";
-    Ok(context.tx.prepare_cached(sql)?.execute([context.now_ms])?)
-}
-
-/// Spreads what became due while nobody could send over so long, but for the first few. `draw` gives numbers
-/// of 0..1.
-pub fn spread_overdue(
-    context: &mut WriteContext<'_>,
-    few: usize,
-    over: Duration,
-    mut draw: impl FnMut() -> f64,
-) -> Result<usize, StoreError> {
-    let sql = "SELECT id FROM deliveries WHERE due_at_ms <= ?1 ORDER BY due_at_ms, id";
-    let mut statement = context.tx.prepare_cached(sql)?;
-    let keys: Vec<DeliveryKey> =
-        statement.query_map([context.now_ms], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for key in keys.iter().skip(few) {
-        let wait = Duration::try_from_secs_f64(over.as_secs_f64() * draw()).unwrap_or(over);
-        let due = context.now_ms.saturating_add(millis(wait));
-        context
-            .tx
-            .prepare_cached("UPDATE deliveries SET due_at_ms = ?2 WHERE id = ?1")?
-            .execute((key, due))?;
-    }
-    Ok(keys.len())
 }
 
 /// Why a delivery is not sent again by hand.
@@ -548,5 +184,6 @@ pub fn retry(context: &mut WriteContext<'_>, key: DeliveryKey) -> Result<Result<
     let sql =
         "UPDATE targets SET probe_at_ms = NULL WHERE id = (SELECT target_id FROM deliveries WHERE id = ?1)";
     context.tx.prepare_cached(sql)?.execute([key])?;
+    announce(context, &[key])?;
     Ok(Ok(()))
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::json;
 use taskbell_core::delivery::{Breaker, breaker};
 use taskbell_core::ids::ClientName;
 
 use super::agents::{decoded, decoded_option};
+use super::changes::{NewChange, record_change};
 use super::error::StoreError;
 use super::keys::{ClientKey, TargetKey};
 use super::writer::WriteContext;
@@ -79,6 +81,14 @@ pub fn ensure(
     Ok(TargetKey(id))
 }
 
+/// Says in the change feed that it is other than it was.
+fn announce(context: &mut WriteContext<'_>, key: TargetKey) -> Result<(), StoreError> {
+    let body_json = json!({ "target": key.0 }).to_string();
+    let change =
+        NewChange { agent: None, task: None, source: "gateway", kind: "target", body_json: &body_json };
+    record_change(context, &change).map(|_| ())
+}
+
 /// The user allows callbacks of that client to that port of this machine.
 pub fn approve(
     context: &mut WriteContext<'_>,
@@ -88,6 +98,7 @@ pub fn approve(
     let key = ensure(context, client, &loopback_origin(port), true)?;
     let sql = "UPDATE targets SET approved_at_ms = coalesce(approved_at_ms, ?2) WHERE id = ?1";
     context.tx.prepare_cached(sql)?.execute((key, context.now_ms))?;
+    announce(context, key)?;
     Ok(key)
 }
 
@@ -108,6 +119,9 @@ pub fn remove(context: &mut WriteContext<'_>, key: TargetKey) -> Result<bool, St
                AND NOT EXISTS (SELECT 1 FROM client_push_configs WHERE target_id = ?1)
                AND NOT EXISTS (SELECT 1 FROM deliveries WHERE target_id = ?1)";
     context.tx.prepare_cached(sql)?.execute([key])?;
+    if found > 0 {
+        announce(context, key)?;
+    }
     Ok(found > 0)
 }
 
@@ -119,7 +133,11 @@ pub fn pause(
 ) -> Result<bool, StoreError> {
     let sql = "UPDATE targets SET paused_at_ms = coalesce(paused_at_ms, ?2),
                    pause_reason = coalesce(pause_reason, ?3) WHERE id = ?1";
-    Ok(context.tx.prepare_cached(sql)?.execute((key, context.now_ms, reason.word()))? > 0)
+    let found = context.tx.prepare_cached(sql)?.execute((key, context.now_ms, reason.word()))?;
+    if found > 0 {
+        announce(context, key)?;
+    }
+    Ok(found > 0)
 }
 
 /// From now on it is called again, as if it had never failed; what waits for it is due at once. False: there
@@ -130,6 +148,9 @@ pub fn resume(context: &mut WriteContext<'_>, key: TargetKey) -> Result<bool, St
     let found = context.tx.prepare_cached(sql)?.execute([key])?;
     let sql = "UPDATE deliveries SET due_at_ms = ?2 WHERE target_id = ?1 AND due_at_ms > ?2";
     context.tx.prepare_cached(sql)?.execute((key, context.now_ms))?;
+    if found > 0 {
+        announce(context, key)?;
+    }
     Ok(found > 0)
 }
 
@@ -169,6 +190,10 @@ pub(super) fn record_failure(
         .tx
         .prepare_cached("UPDATE targets SET probe_at_ms = ?2 WHERE id = ?1")?
         .execute((key, probe_at_ms))?;
+    // A pause has told it.
+    if decided != Breaker::Paused {
+        announce(context, key)?;
+    }
     Ok(decided)
 }
 

@@ -6,6 +6,8 @@ use taskbell_core::dialect::v1::Extras;
 use taskbell_core::dialect::{Dialect, v1, v03};
 
 use super::world::{Receiver, World, until};
+use crate::store::changes::changes_after;
+use crate::store::targets::{self, PauseReason};
 use crate::store::task_content;
 
 #[tokio::test]
@@ -157,4 +159,43 @@ async fn a_body_that_nobody_can_want_is_dropped_and_one_that_failed_for_good_is_
     world.until_states(&[DeliveryState::Delivered; 2]).await;
     assert_eq!(bodies().await, 0);
     assert!(world.store.read(move |connection| task_content::load(connection, task)).await.is_ok());
+}
+
+#[tokio::test]
+async fn the_feed_tells_every_step_of_an_end_and_of_its_receiver_and_nothing_of_progress() {
+    let (world, receiver) = (World::new().await, Receiver::start().await);
+    let task = world.task_for("t-1", &receiver).await;
+    let target = world.target().await.key;
+    let told = async || {
+        let changes = world.store.read(|connection| changes_after(connection, 0, 1_000)).await.unwrap();
+        let ours = changes.into_iter().filter(|change| matches!(change.kind.as_str(), "delivery" | "target"));
+        ours.map(|change| {
+            let body: serde_json::Value = serde_json::from_str(&change.body_json).unwrap();
+            assert_eq!(
+                (change.task, &body["target"]),
+                (None, &json!(target.0)),
+                "it is no fact about a task"
+            );
+            body["state"].as_str().map_or(change.kind, str::to_owned)
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(told().await, ["target"], "the approval");
+    world.chunk(task, "built").await;
+    until("progress is told", async || (receiver.got().len() == 1).then_some(())).await;
+    world.until_states(&[DeliveryState::Delivered]).await;
+    assert_eq!(told().await, ["target"], "progress would be a flood of the feed as well");
+    receiver.answer(&[500]);
+    world.state(task, "completed").await;
+    world.until_states(&[DeliveryState::Delivered, DeliveryState::Failed]).await;
+    let mut expected = vec!["target", "queued", "sending", "target", "failed"];
+    assert_eq!(told().await, expected);
+    assert!(
+        world.store.write(move |context| targets::pause(context, target, PauseReason::User)).await.unwrap()
+    );
+    assert!(world.store.write(move |context| targets::resume(context, target)).await.unwrap());
+    world.dispatcher.ring();
+    world.until_states(&[DeliveryState::Delivered; 2]).await;
+    expected.extend(["target", "target", "sending", "delivered"]);
+    assert_eq!(told().await, expected);
 }
