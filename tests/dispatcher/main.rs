@@ -4,7 +4,9 @@
 mod flood;
 mod keyring;
 mod kills;
+mod names;
 mod network;
 mod receivers;
+mod shipped;
 mod stage;
 mod world;

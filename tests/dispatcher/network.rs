@@ -11,16 +11,16 @@ const HOOKS: &str = "hooks.example.com";
 const SLOW: &str = "slow.example.net";
 
 /// A listener inside that nothing may ever reach.
-struct Trap(TcpListener);
+pub struct Trap(TcpListener);
 
 impl Trap {
-    fn set(port: u16) -> Self {
+    pub fn set(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("a port of one's own network");
         listener.set_nonblocking(true).expect("set");
         Self(listener)
     }
 
-    fn saw_nothing(&self) {
+    pub fn saw_nothing(&self) {
         let error = self.0.accept().expect_err("a connection came inside");
         assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
     }

@@ -229,7 +229,7 @@ impl Taskbell {
     }
 
     fn launch(&self, ports: &[&str]) -> Process {
-        let engine = if self.setup.rehearsal { program("taskbell-rehearsal") } else { binary() };
+        let engine = if self.setup.rehearsal { rehearsal_binary() } else { binary() };
         let program = self.setup.under.first().map_or_else(|| engine.clone(), PathBuf::from);
         Process::start("taskbell serve", program, |command| {
             if let Some((_, arguments)) = self.setup.under.split_first() {
@@ -458,6 +458,14 @@ pub fn binary() -> PathBuf {
         return chosen.into();
     }
     program("taskbell")
+}
+
+/// The build that has faults on demand, beside this test whatever `TASKBELL_BIN` says.
+///
+/// # Panics
+/// When it was not built.
+pub fn rehearsal_binary() -> PathBuf {
+    program("taskbell-rehearsal")
 }
 
 fn program(name: &str) -> PathBuf {
