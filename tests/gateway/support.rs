@@ -1,10 +1,14 @@
 //! An engine with its demo agent and one client's key.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use taskbell_tests::Taskbell;
 use taskbell_tests::raw_http::{RawAnswer, exchange, post};
 
 pub const PATH: &str = "/agents/demo/";
+/// For what is waited for: a loaded machine may take long.
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Scene {
     pub taskbell: Taskbell,

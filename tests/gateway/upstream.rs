@@ -1,66 +1,12 @@
 //! Agents that answer what they should not: their client learns of it, and learns nothing else.
 
-use serde_json::{Value, json};
+use serde_json::json;
 use taskbell_tests::odd_servers::Monotone;
-use taskbell_tests::raw_http::{RawAnswer, exchange, post};
-use taskbell_tests::{Fault, FaultProxy, GatewayA, Taskbell, When};
+use taskbell_tests::taskbell::TaskName;
+use taskbell_tests::{Fault, When, eventually};
 
-use crate::support::{message, new_key};
-
-const TOKEN: &str = "token-of-the-agent-itself";
-const PATH: &str = "/agents/a/";
-
-/// An agent that wants a token, a proxy before it, and a client of the gateway.
-struct Behind {
-    _agent: GatewayA,
-    proxy: FaultProxy,
-    taskbell: Taskbell,
-    key: String,
-}
-
-impl Behind {
-    async fn start() -> Self {
-        let agent = GatewayA::start(TOKEN).await;
-        let proxy = FaultProxy::before(agent.port()).await;
-        let taskbell = Taskbell::start().await;
-        taskbell.add_agent_with_token("a", &proxy.url(), TOKEN).await;
-        let key = new_key(&taskbell, "tester").await;
-        Self { _agent: agent, proxy, taskbell, key }
-    }
-
-    async fn ask(&self, headers: &[&str], method: &str, params: &Value) -> RawAnswer {
-        let address = self.taskbell.ready().gateway.trim_start_matches("http://");
-        let bearer = format!("Authorization: Bearer {}", self.key);
-        let mut all = vec![bearer.as_str()];
-        all.extend(headers);
-        let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).to_string();
-        let answer = exchange(address, &post(address, PATH, &all, body.as_bytes())).await;
-        for text in [&answer.head, &answer.body] {
-            assert!(!text.contains(TOKEN), "the agent's token reaches a client: {answer:?}");
-        }
-        answer
-    }
-
-    /// A send that waits for nothing.
-    async fn send(&self) -> Value {
-        let params = json!({"message": message(), "configuration": {"blocking": false}});
-        let answer = self.ask(&[], "message/send", &params).await;
-        assert_eq!(answer.status, 200, "our key is right, whatever the agent says of ours: {answer:?}");
-        answer.json()
-    }
-
-    /// The same with a stream, whose first frame or refusal is returned.
-    async fn stream(&self) -> Value {
-        let answer = self.ask(&[], "message/stream", &json!({"message": message()})).await;
-        assert_eq!(answer.status, 200, "{answer:?}");
-        let first = answer.body.lines().find_map(|line| line.strip_prefix("data: "));
-        serde_json::from_str(first.unwrap_or(&answer.body)).unwrap_or_else(|_| panic!("no JSON: {answer:?}"))
-    }
-}
-
-fn code(document: &Value) -> i64 {
-    document["error"]["code"].as_i64().unwrap_or_else(|| panic!("no error: {document}"))
-}
+use crate::behind::{Behind, TOKEN, code};
+use crate::support::{PATIENCE, message};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_agent_sees_its_own_token_and_no_header_of_the_client() {
@@ -151,6 +97,30 @@ async fn what_is_no_a2a_is_an_invalid_answer_of_the_agent() {
     behind.proxy.heal();
     let tasks = behind.taskbell.cli(&["tasks"]).await.items();
     assert!(tasks.is_empty(), "{tasks:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_in_place_of_the_agent_is_named_changes_no_task_and_is_asked_again() {
+    let behind = Behind::start().await;
+    let id = behind.send().await["result"]["id"].as_str().expect("a task").to_owned();
+    let task = TaskName::new("a", &id);
+    behind.agent.work(&id, "well and alive");
+    behind.taskbell.shows(&task, PATIENCE, "it works", |shown| shown.state() == "working").await;
+    behind.proxy.set(
+        When::Always,
+        Fault::answer(200, "text/html", "<title>Sign in</title><script>alert(1)</script>"),
+    );
+    behind.agent.cut_streams();
+    let before = behind.proxy.seen().len();
+    eventually(PATIENCE, "the page was met, again and again", || behind.proxy.seen().len() >= before + 3)
+        .await;
+    let got = behind.ask(&[], "tasks/get", &json!({"id": id})).await.json();
+    assert_eq!(got["result"]["status"]["state"], json!("working"), "what was known stays: {got}");
+    let shown = behind.taskbell.show(&task).await;
+    assert!(shown.0.to_string().contains("upstream_not_a2a"), "{}", shown.0);
+    behind.proxy.heal();
+    behind.agent.finish(&id, "the result");
+    behind.taskbell.wait(&task).await.exits(0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
