@@ -48,9 +48,15 @@ impl fmt::Display for Figure {
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => {
-            let digits = format!("{value:.0}");
-            let (head, tail) = digits.split_at(digits.len() - 3);
-            format!("{head},{tail}")
+            let sign = if value < 0.0 { "-" } else { "" };
+            let digits = format!("{size:.0}");
+            let (head, tail) = digits.split_at((digits.len() - 1) % 3 + 1);
+            let groups: String = tail
+                .as_bytes()
+                .chunks(3)
+                .map(|three| format!(",{}", String::from_utf8_lossy(three)))
+                .collect();
+            format!("{sign}{head}{groups}")
         }
         size if size >= 100.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
@@ -122,6 +128,8 @@ mod tests {
     fn a_figure_shows_its_median_and_its_range() {
         assert_eq!(Figure::new(vec![3.0, 1_234.5, 20.0], "ms").to_string(), "20.0 ms (3.00–1,234)");
         assert_eq!(Figure::new(vec![0.5], "s").to_string(), "0.50 s");
+        assert_eq!(Figure::new(vec![1_773_558.2], "/s").to_string(), "1,773,558 /s");
+        assert_eq!(Figure::new(vec![-12_345.0], "ms").to_string(), "-12,345 ms");
         assert_eq!(Figure::new(Vec::new(), "s").to_string(), "not measured");
     }
 

@@ -173,7 +173,7 @@ async fn nginx(folder: &Path, agent: &str) -> Result<(Program, String), Failure>
 async fn caddy(folder: &Path, agent: &str) -> Result<(Program, String), Failure> {
     let port = free_port()?;
     let configuration = format!(
-        "{{\n admin off\n auto_https off\n persist_config off\n log {{\n  level ERROR\n }}\n}}\n\
+        "{{\n admin off\n auto_https off\n log {{\n  level FATAL\n }}\n}}\n\
          http://127.0.0.1:{port} {{\n bind 127.0.0.1\n reverse_proxy {agent} {{\n  flush_interval -1\n }}\n}}\n"
     );
     std::fs::write(folder.join("Caddyfile"), configuration)?;
