@@ -6,6 +6,7 @@
 mod answers;
 mod clock;
 mod kills;
+mod logs;
 mod process;
 mod secrets;
 mod starting;
