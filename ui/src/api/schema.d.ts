@@ -1528,7 +1528,7 @@ export interface components {
              * @description Attempts at most, as the setting `delivery.retry` is now; best effort has one.
              */
             triesMax: number;
-            /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
+            /** @description What on this machine keeps it: `keyring_locked`, `offline`, `target_paused`, … */
             waitsFor?: string | null;
             /** @description Header `webhook-id`: the same in every attempt. */
             webhookId: string;
@@ -1941,7 +1941,7 @@ export interface components {
                  * @description Attempts at most, as the setting `delivery.retry` is now; best effort has one.
                  */
                 triesMax: number;
-                /** @description What on this machine keeps it: `keyring_locked`, `offline`, … */
+                /** @description What on this machine keeps it: `keyring_locked`, `offline`, `target_paused`, … */
                 waitsFor?: string | null;
                 /** @description Header `webhook-id`: the same in every attempt. */
                 webhookId: string;

@@ -76,7 +76,7 @@ pub struct DeliveryView {
     pub tries_max: u32,
     /// When it is tried next; null: not by itself.
     pub due_at: Option<UtcTime>,
-    /// What on this machine keeps it: `keyring_locked`, `offline`, …
+    /// What on this machine keeps it: `keyring_locked`, `offline`, `target_paused`, …
     pub waits_for: Option<String>,
     pub last_error: Option<String>,
     pub created_at: UtcTime,

@@ -26,6 +26,7 @@ pub struct DeliveryRow {
     pub task_state: TaskState,
     pub tries: u32,
     pub due_at_ms: Option<i64>,
+    /// What on this machine keeps it; `target_paused` where its receiver is.
     pub waits_for: Option<String>,
     pub last_code: Option<String>,
     pub created_at_ms: i64,
@@ -58,7 +59,9 @@ pub struct DeliveryFilter {
 
 const SELECT: &str =
     "SELECT d.id, d.webhook_id, a.name, k.task_id, cl.name, c.config_id, t.origin, d.lane, d.state,
-        r.state, d.tries, d.due_at_ms, d.waits_for, d.last_code, d.created_at_ms, d.done_at_ms
+        r.state, d.tries, d.due_at_ms,
+        CASE WHEN d.due_at_ms IS NOT NULL AND t.paused_at_ms IS NOT NULL THEN 'target_paused' ELSE d.waits_for END,
+        d.last_code, d.created_at_ms, d.done_at_ms
     FROM deliveries d JOIN delivery_requests r ON r.id = d.request_ref JOIN tasks k ON k.id = r.task_ref
         JOIN agents a ON a.id = k.agent_id JOIN targets t ON t.id = d.target_id
         JOIN clients cl ON cl.id = t.client_id LEFT JOIN client_push_configs c ON c.id = d.config_ref";
