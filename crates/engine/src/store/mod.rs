@@ -157,7 +157,7 @@ impl Store {
     }
 
     /// As [`Store::write`], for what can be read again from the agent and what nobody waits for: it goes along
-    /// with the next commit, or begins one after 40 ms.
+    /// with the next commit, or begins one after 10 ms.
     pub async fn write_along<T, F>(&self, command: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -198,7 +198,7 @@ impl Store {
     }
 
     /// Puts `command` into the queue and returns; waits only while the queue is full. It is committed with the
-    /// next command that somebody waits for, or after 40 ms. Failures are counted and logged under `what`. For
+    /// next command that somebody waits for, or after 10 ms. Failures are counted and logged under `what`. For
     /// what can be read again from the agent after a power cut.
     pub async fn post<F>(&self, what: &'static str, command: F) -> Result<(), StoreError>
     where

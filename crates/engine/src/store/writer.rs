@@ -38,9 +38,9 @@ pub(crate) const POST_WAITS: Duration = Duration::from_secs(60);
 const LOCK_SLICE: Duration = Duration::from_millis(20);
 /// The log is folded into the database after this much quiet.
 const IDLE: Duration = Duration::from_secs(1);
-/// How long commands that may wait are given company. Shorter than anybody sees, and long enough that a moment in
-/// which a thousand streams speak at once is passed on before the store takes a core for it.
-const COMPANY: Duration = Duration::from_millis(40);
+/// How long commands that may wait are given company. Shorter than anybody sees, and long enough for the events
+/// of a lively hour to share a few dozen commits a second.
+const COMPANY: Duration = Duration::from_millis(10);
 
 /// What a command gets.
 pub struct WriteContext<'a> {
@@ -74,7 +74,7 @@ pub(crate) struct Queued {
 pub(crate) enum Haste {
     /// Somebody waits for it.
     AtOnce,
-    /// It is committed with the next that is in haste, or within 40 ms.
+    /// It is committed with the next that is in haste, or within 10 ms.
     MayWait,
 }
 
@@ -334,7 +334,7 @@ impl Running {
     async fn gather(&mut self) {
         let enough = tokio::time::sleep(COMPANY);
         tokio::pin!(enough);
-        while !self.in_haste && self.pending.len() < PENDING {
+        while !self.in_haste && self.pending.len() < BATCH {
             tokio::select! {
                 biased;
                 () = self.writer.hurry.notified() => return,
